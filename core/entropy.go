@@ -1,0 +1,108 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// EntropyFS is a FileSystem that spreads state files over many directories: in the names given to Create the first
+// occurrence of a marker is replaced by random characters, and the directory that results is made. `_metadata` must be
+// found without listing, so there the marker is removed instead. Everything else passes through.
+//
+// (Flink's EntropyInjector, whose marker is the file system's s3.entropy.key.)
+type EntropyFS struct {
+	FileSystem
+	marker string
+	length int
+}
+
+// WithEntropy wraps fsys. marker must be a non-empty part of one path component, such as "_entropy_"; length is the number
+// of random characters, 1 to 32, 0 for 4. The error is fs.ErrInvalid.
+func WithEntropy(fsys FileSystem, marker string, length int) (*EntropyFS, error) {
+	if length == 0 {
+		length = 4
+	}
+	if err := CheckComponent(marker); err != nil {
+		return nil, fmt.Errorf("entropy marker: %w", err)
+	}
+	if length < 1 || length > 32 {
+		return nil, fmt.Errorf("%w: entropy length is %d: want 1 to 32", fs.ErrInvalid, length)
+	}
+	return &EntropyFS{FileSystem: fsys, marker: marker, length: length}, nil
+}
+
+// HasEntropy reports whether name holds the marker.
+func (e *EntropyFS) HasEntropy(name string) bool { return strings.Contains(name, e.marker) }
+
+// Inject replaces the marker in name, if there is one, by random characters.
+func (e *EntropyFS) Inject(name string) string {
+	if !e.HasEntropy(name) {
+		return name
+	}
+	random := strings.ReplaceAll(uuid.NewString(), "-", "")[:e.length]
+	return strings.Replace(name, e.marker, random, 1)
+}
+
+// RemoveMarker removes the marker from name, if there is one, and cleans what remains.
+func (e *EntropyFS) RemoveMarker(name string) string {
+	if !e.HasEntropy(name) {
+		return name
+	}
+	return path.Clean(strings.Replace(name, e.marker, "", 1))
+}
+
+// Create implements FileSystem. The directory of a name that held the marker is made, since nobody can make it beforehand.
+// The caller does not learn the random characters: call Inject first where the file must be found again.
+func (e *EntropyFS) Create(ctx context.Context, name string, opts CreateOptions) (Writer, error) {
+	if e.HasEntropy(name) {
+		name = e.Inject(name)
+		if err := e.MkdirAll(ctx, parentDir(name)); err != nil {
+			return nil, err
+		}
+	}
+	return e.FileSystem.Create(ctx, name, opts)
+}
+
+// Unwrap returns the wrapped file system.
+func (e *EntropyFS) Unwrap() FileSystem { return e.FileSystem }
+
+// entropyOf finds the entropy decorator below other decorators that have an Unwrap method.
+func entropyOf(fsys FileSystem) *EntropyFS {
+	for {
+		if e, ok := fsys.(*EntropyFS); ok {
+			return e
+		}
+		wrapper, ok := fsys.(interface{ Unwrap() FileSystem })
+		if !ok {
+			return nil
+		}
+		fsys = wrapper.Unwrap()
+	}
+}
+
+func removeEntropy(fsys FileSystem, name string) string {
+	if e := entropyOf(fsys); e != nil {
+		return e.RemoveMarker(name)
+	}
+	return name
+}
+
+func hasEntropy(fsys FileSystem, name string) bool {
+	e := entropyOf(fsys)
+	return e != nil && e.HasEntropy(name)
+}
+
+// placeFile returns the name that a new file gets: with the marker replaced, in a directory that exists then.
+func placeFile(ctx context.Context, fsys FileSystem, name string) (string, error) {
+	e := entropyOf(fsys)
+	if e == nil || !e.HasEntropy(name) {
+		return name, nil
+	}
+	name = e.Inject(name)
+	return name, fsys.MkdirAll(ctx, parentDir(name))
+}

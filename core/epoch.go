@@ -1,0 +1,266 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// maxClaimAttempts bounds how often a claim is tried again because another claimer took the epoch first.
+const maxClaimAttempts = 100
+
+// Owner is the claim to a job directory. Only an owner begins, commits, aborts and disposes of checkpoints.
+//
+// The claim fences by rename, without a clock and on every file system:
+//
+//	.epoch-<e>/owner           exclusively created by the owner of epoch e
+//	.epoch-<e>/<temporaries>   everything on its way to be published or deleted
+//
+// A newer owner claims a higher epoch, renames every older epoch directory into its own and removes it. What an older owner
+// still tries to publish or delete then starts from, or leads to, a directory that is gone: the rename fails, and the
+// older owner gets [ErrFenced]. Nothing is published or deleted by it after the newer Claim has returned.
+//
+// An Owner is safe for concurrent use. It needs no closing; a claim ends when a newer one is made.
+type Owner struct {
+	storage *Storage
+	epoch   uint64
+	dir     string // name of the epoch directory
+}
+
+// claimRecord is the content of the owner file, for operators to read.
+type claimRecord struct {
+	Epoch uint64 `json:"epoch"`
+	Owner string `json:"owner,omitempty"`
+	Claim string `json:"claim"`
+}
+
+// Claim makes the job directory with its base directories, takes it over from any earlier owner and fences that. Of several
+// that claim at the same time at least one succeeds; the others get ErrFenced or are fenced right afterwards. Disposals
+// that an earlier owner had under way are left in a state that a sweep resumes.
+func (s *Storage) Claim(ctx context.Context) (*Owner, error) {
+	for _, dir := range []string{s.JobDir(), join(s.JobDir(), SharedDirName), join(s.JobDir(), TaskOwnedDirName)} {
+		if err := s.fsys.MkdirAll(ctx, dir); err != nil {
+			return nil, fmt.Errorf("cannot make the job's directories: %w", err)
+		}
+	}
+	for range maxClaimAttempts {
+		epochs, err := s.listEpochs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		owner, err := s.takeEpoch(ctx, highest(epochs)+1)
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+			continue // another claimer has this epoch, or has swept its directory away
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := owner.fenceOlder(ctx); err != nil {
+			return nil, err
+		}
+		return owner, nil
+	}
+	return nil, &fs.PathError{Op: "claim", Path: s.JobDir(), Err: fmt.Errorf("%w: too many others claim the job at the same time", ErrUnavailable)}
+}
+
+// Epoch is the owner's number; a later owner's is higher.
+func (o *Owner) Epoch() uint64 { return o.epoch }
+
+// Storage returns the storage that was claimed.
+func (o *Owner) Storage() *Storage { return o.storage }
+
+// Check returns ErrFenced if another owner has taken over.
+func (o *Owner) Check(ctx context.Context) error {
+	_, err := o.storage.fsys.Stat(ctx, join(o.dir, ownerName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return o.fenced(err)
+	}
+	return err
+}
+
+// explain turns the error of an operation through the epoch directory into ErrFenced if the claim is lost.
+func (o *Owner) explain(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, ErrFenced) {
+		return err
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	ctx, cancel := cleanupContext(ctx)
+	defer cancel()
+	if check := o.Check(ctx); errors.Is(check, ErrFenced) {
+		return o.fenced(err)
+	}
+	return err
+}
+
+func (o *Owner) fenced(cause error) error {
+	return &fs.PathError{Op: "claim", Path: o.dir, Err: fmt.Errorf("%w: epoch %d is over: %w", ErrFenced, o.epoch, cause)}
+}
+
+func (s *Storage) listEpochs(ctx context.Context) ([]uint64, error) {
+	var epochs []uint64
+	for info, err := range s.fsys.List(ctx, s.JobDir()) {
+		if err != nil {
+			return nil, err
+		}
+		if epoch, ok := parseEpochDirName(info.Name); ok && info.IsDir() {
+			epochs = append(epochs, epoch)
+		}
+	}
+	return epochs, nil
+}
+
+func highest(epochs []uint64) uint64 {
+	var top uint64
+	for _, epoch := range epochs {
+		top = max(top, epoch)
+	}
+	return top
+}
+
+// takeEpoch claims one epoch. The exclusive creation of the owner file decides; the directory alone claims nothing.
+func (s *Storage) takeEpoch(ctx context.Context, epoch uint64) (*Owner, error) {
+	if epoch == 0 {
+		return nil, &fs.PathError{Op: "claim", Path: s.JobDir(), Err: fmt.Errorf("%w: the epochs are used up", fs.ErrInvalid)}
+	}
+	owner := &Owner{storage: s, epoch: epoch, dir: join(s.JobDir(), epochDirName(epoch))}
+	claim, err := s.opts.NewUUID()
+	if err != nil {
+		return nil, PathError("claim", owner.dir, err)
+	}
+	record, err := json.Marshal(claimRecord{Epoch: epoch, Owner: s.opts.OwnerName, Claim: claim.String()})
+	if err != nil {
+		return nil, PathError("claim", owner.dir, err)
+	}
+	if err := s.fsys.MkdirAll(ctx, owner.dir); err != nil {
+		return nil, err
+	}
+	w, err := s.fsys.Create(ctx, join(owner.dir, ownerName), s.createOptions())
+	if err != nil {
+		return nil, err
+	}
+	if _, err = w.Write(append(record, '\n')); err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Abort())
+	}
+	return owner, nil
+}
+
+// fenceOlder fences every older owner, and gives up if a newer one is there. Both sides create their owner file before
+// they list: of two claimers at least one sees the other.
+func (o *Owner) fenceOlder(ctx context.Context) error {
+	s := o.storage
+	for {
+		epochs, err := s.listEpochs(ctx)
+		if err != nil {
+			return err
+		}
+		if newest := highest(epochs); newest > o.epoch {
+			return errors.Join(
+				o.fenced(fmt.Errorf("epoch %d was claimed at the same time", newest)),
+				ignoreMissing(s.fsys.RemoveAll(ctx, o.dir)))
+		}
+		fencedAny := false
+		for _, epoch := range epochs {
+			if epoch < o.epoch {
+				fencedAny = true
+				if err := o.fenceEpoch(ctx, epoch); err != nil {
+					return err
+				}
+			}
+		}
+		if !fencedAny {
+			return o.Check(ctx)
+		}
+	}
+}
+
+// fenceEpoch renames an older epoch directory away and removes it. Only once it is removed can nothing be published from it
+// any more, not even through a descriptor of the directory that the older owner holds.
+func (o *Owner) fenceEpoch(ctx context.Context, epoch uint64) error {
+	fsys := o.storage.fsys
+	aside, err := o.trashName("fenced-" + epochDirName(epoch)[1:])
+	if err != nil {
+		return err
+	}
+	old := join(o.storage.JobDir(), epochDirName(epoch))
+	if err := fsys.Rename(ctx, old, aside, o.dirRenameMode()); err != nil {
+		// A rival claimer may have moved it first; the next listing tells.
+		return o.explain(ctx, ignoreMissing(err))
+	}
+	if err := o.keepDisposals(ctx, aside); err != nil {
+		return err
+	}
+	return o.removeTree(ctx, aside)
+}
+
+// keepDisposals gives back the metadata of checkpoints whose disposal the older owner had just begun, so that it can be
+// resumed.
+func (o *Owner) keepDisposals(ctx context.Context, dir string) error {
+	for info, err := range o.storage.fsys.List(ctx, dir) {
+		if err != nil {
+			return o.explain(ctx, err)
+		}
+		name := join(dir, info.Name)
+		if info.IsDir() && !isCheckpointTrash(info.Name) {
+			if err := o.keepDisposals(ctx, name); err != nil {
+				return err
+			}
+		}
+		if id, ok := parseDisposedMarkName(info.Name); ok {
+			to := join(join(o.storage.JobDir(), CheckpointDirName(id)), DisposedName)
+			err := o.storage.fsys.Rename(ctx, name, to, RenameNoReplace)
+			if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeTree removes a directory in the own epoch directory. An older owner may still be creating files in it.
+func (o *Owner) removeTree(ctx context.Context, dir string) error {
+	const attempts = 20
+	var err error
+	for range attempts {
+		if err = o.storage.fsys.RemoveAll(ctx, dir); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return err
+}
+
+// trashName returns a fresh name in the epoch directory.
+func (o *Owner) trashName(what string) (string, error) {
+	id, err := o.storage.opts.NewUUID()
+	if err != nil {
+		return "", PathError("claim", o.dir, err)
+	}
+	return join(o.dir, what+"."+id.String()), nil
+}
+
+// dirRenameMode avoids asking for a capability that the fresh random names make unnecessary.
+func (o *Owner) dirRenameMode() RenameMode {
+	if o.storage.fsys.Capabilities().NoReplaceDirs {
+		return RenameNoReplace
+	}
+	return RenameReplace
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

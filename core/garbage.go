@@ -1,0 +1,199 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+// GarbageFacts is a complete look at a job directory, taken when nobody but the owner can publish in it.
+type GarbageFacts struct {
+	URI    string
+	JobDir string
+	// Owner is the name of the owner's epoch directory.
+	Owner string
+	// Dirs holds the complete listings: of the job directory, its shared directory and every checkpoint directory, by name.
+	Dirs map[string][]FileInfo
+	// Needed holds the qualified paths that complete checkpoints need, of this job and of its neighbours.
+	Needed map[string]bool
+	// Blocked, if not "", is the reason why Needed may be incomplete.
+	Blocked string
+}
+
+// GarbagePlan is what no complete checkpoint of a job needs.
+type GarbagePlan struct {
+	// Resume are the ids whose disposal has begun.
+	Resume []int64
+	// Abandoned are the ids of checkpoints that were never completed and hold nothing foreign.
+	Abandoned []int64
+	// Remove are names of single files: in complete checkpoints' directories, in abandoned ones with foreign content, in shared.
+	Remove []string
+	// Epochs are the names of directories of epochs that are over.
+	Epochs []string
+	// Kept are entries that are not ours, or that may be needed, with the reason.
+	Kept []KeptObject
+}
+
+// PlanGarbage decides what a sweep of a job directory removes: exactly what has the form of our own files and no complete
+// checkpoint needs. Task-owned state is never garbage; its tasks decide. If it is not known completely what is needed, no
+// state file of a complete checkpoint or of the shared directory is garbage.
+func PlanGarbage(facts GarbageFacts) GarbagePlan {
+	var plan GarbagePlan
+	for _, entry := range facts.Dirs[facts.JobDir] {
+		name := join(facts.JobDir, entry.Name)
+		id, isCheckpoint := ParseCheckpointDirName(entry.Name)
+		_, isEpoch := parseEpochDirName(entry.Name)
+		switch {
+		case isCheckpoint && entry.IsDir():
+			plan.checkpointDir(facts, id, name)
+		case isEpoch && entry.IsDir():
+			if name != facts.Owner {
+				plan.Epochs = append(plan.Epochs, name)
+			}
+		case entry.Name == SharedDirName && entry.IsDir():
+			plan.unneeded(facts, name)
+		case entry.Name == TaskOwnedDirName && entry.IsDir():
+		default:
+			plan.Kept = append(plan.Kept, KeptObject{Path: name, Reason: "not a part of the job directory"})
+		}
+	}
+	slices.Sort(plan.Resume)
+	slices.Sort(plan.Abandoned)
+	return plan
+}
+
+func (p *GarbagePlan) checkpointDir(facts GarbageFacts, id int64, dir string) {
+	entries := facts.Dirs[dir]
+	has := func(name string) bool {
+		return slices.ContainsFunc(entries, func(e FileInfo) bool { return e.Name == name })
+	}
+	switch {
+	case has(MetadataName):
+		p.unneeded(facts, dir)
+	case has(DisposedName):
+		p.Resume = append(p.Resume, id)
+	case slices.ContainsFunc(entries, func(e FileInfo) bool { return !isOurs(e) || facts.Needed[Qualify(facts.URI, join(dir, e.Name))] }):
+		p.unneeded(facts, dir)
+	default:
+		p.Abandoned = append(p.Abandoned, id)
+	}
+}
+
+// unneeded marks the files of a directory that have the form of ours and that nothing needs.
+func (p *GarbagePlan) unneeded(facts GarbageFacts, dir string) {
+	for _, entry := range facts.Dirs[dir] {
+		name := join(dir, entry.Name)
+		switch {
+		case entry.Name == MetadataName || facts.Needed[Qualify(facts.URI, name)]:
+		case !isOurs(entry):
+			p.Kept = append(p.Kept, KeptObject{Path: name, Reason: "a foreign file"})
+		case facts.Blocked != "":
+			p.Kept = append(p.Kept, KeptObject{Path: name, Reason: facts.Blocked})
+		default:
+			p.Remove = append(p.Remove, name)
+		}
+	}
+}
+
+// isOurs reports whether an entry has the form of what the storage itself writes into a state directory.
+func isOurs(entry FileInfo) bool {
+	return !entry.IsDir() && (IsStateFileName(entry.Name) || isMetadataTempName(entry.Name) || isBarrierName(entry.Name))
+}
+
+// GatherGarbage takes the look that PlanGarbage decides on.
+func (o *Owner) GatherGarbage(ctx context.Context, read ReadObjects) (GarbageFacts, error) {
+	fsys, jobDir := o.storage.fsys, o.storage.JobDir()
+	facts := GarbageFacts{URI: fsys.URI(), JobDir: jobDir, Owner: o.dir, Dirs: map[string][]FileInfo{}}
+	entries, err := listAll(ctx, fsys, jobDir)
+	if err != nil {
+		return facts, err
+	}
+	facts.Dirs[jobDir] = entries
+	for _, entry := range entries {
+		_, isCheckpoint := ParseCheckpointDirName(entry.Name)
+		if !entry.IsDir() || !isCheckpoint && entry.Name != SharedDirName {
+			continue
+		}
+		name := join(jobDir, entry.Name)
+		if facts.Dirs[name], err = listAll(ctx, fsys, name); err != nil {
+			return facts, err
+		}
+	}
+	all, err := collectNeeds(ctx, fsys, jobDir, "", read)
+	facts.Needed, facts.Blocked = all.paths, all.blocked
+	return facts, err
+}
+
+func listAll(ctx context.Context, fsys FileSystem, dir string) ([]FileInfo, error) {
+	var entries []FileInfo
+	for info, err := range fsys.List(ctx, dir) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, info)
+	}
+	return entries, nil
+}
+
+// SweepReport tells what a sweep did.
+type SweepReport struct {
+	Resumed   []int64      `json:"resumed,omitempty"`
+	Abandoned []int64      `json:"abandoned,omitempty"`
+	Removed   []string     `json:"removed,omitempty"`
+	Kept      []KeptObject `json:"kept,omitempty"`
+}
+
+// Sweep removes what earlier owners left behind (see PlanGarbage). Call it after Claim and before the first Begin: state
+// files of a checkpoint in progress look like garbage. It is repeatable; after an error it has removed only garbage.
+func (o *Owner) Sweep(ctx context.Context, read ReadObjects) (*SweepReport, error) {
+	facts, err := o.GatherGarbage(ctx, read)
+	if err != nil {
+		return nil, err
+	}
+	plan := PlanGarbage(facts)
+	report := &SweepReport{Kept: plan.Kept}
+	if err := o.Check(ctx); err != nil {
+		return report, err
+	}
+	var problems []error
+	for _, id := range plan.Resume {
+		done, err := o.Dispose(ctx, id, DisposeOptions{Read: read})
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		report.Resumed = append(report.Resumed, id)
+		report.Kept = append(report.Kept, done.Kept...)
+	}
+	for _, id := range plan.Abandoned {
+		location := &PendingLocation{Location: o.storage.checkpointLocation(id), owner: o, id: id}
+		if err := location.DisposeOnFailure(ctx); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		report.Abandoned = append(report.Abandoned, id)
+	}
+	for _, dir := range plan.Epochs {
+		if err := o.fenceLeftover(ctx, dir); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	removed, err := removeFiles(ctx, o.storage.fsys, plan.Remove)
+	report.Removed = removed
+	problems = append(problems, err)
+	if err := errors.Join(problems...); err != nil {
+		return report, fmt.Errorf("the sweep is incomplete: %w", err)
+	}
+	return report, nil
+}
+
+// fenceLeftover removes the directory of an older epoch that a late claimer made. A newer one means that the claim is lost.
+func (o *Owner) fenceLeftover(ctx context.Context, dir string) error {
+	epoch, ok := parseEpochDirName(dir[len(parentDir(dir))+1:])
+	if !ok || epoch > o.epoch {
+		return &fs.PathError{Op: "sweep", Path: dir, Err: ErrFenced}
+	}
+	return o.fenceEpoch(ctx, epoch)
+}

@@ -1,0 +1,118 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+)
+
+// CheckpointState says how far a checkpoint directory is.
+type CheckpointState uint8
+
+const (
+	// InProgress: no metadata yet. It is being written, or was given up.
+	InProgress CheckpointState = iota
+	// Complete: the metadata exists.
+	Complete
+	// Disposing: its disposal has begun. It is no checkpoint any more.
+	Disposing
+)
+
+// String returns the state in lower case.
+func (s CheckpointState) String() string {
+	switch s {
+	case InProgress:
+		return "in progress"
+	case Complete:
+		return "complete"
+	case Disposing:
+		return "disposing"
+	}
+	return "invalid"
+}
+
+// CheckpointEntry is one checkpoint directory of a job.
+type CheckpointEntry struct {
+	ID    int64
+	Dir   string // name on the file system
+	State CheckpointState
+	// MetadataSize and Time are those of the metadata file; without one, Time is the directory's.
+	MetadataSize int64
+	Time         time.Time
+	// Completed is set if State is Complete.
+	Completed *Completed
+}
+
+// ListCheckpoints lists the chk-<n> directories below jobDir by ascending id. Everything else there is passed over: names
+// that are not canonical, files, symbolic links. It is complete or fails.
+func ListCheckpoints(ctx context.Context, fsys FileSystem, jobDir string) ([]CheckpointEntry, error) {
+	var entries []CheckpointEntry
+	for info, err := range fsys.List(ctx, jobDir) {
+		if err != nil {
+			return nil, err
+		}
+		id, ok := ParseCheckpointDirName(info.Name)
+		if !ok || !info.IsDir() {
+			continue
+		}
+		entry, err := inspectCheckpointDir(ctx, fsys, CheckpointEntry{ID: id, Dir: join(jobDir, info.Name), Time: info.ModTime})
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry)
+	}
+	slices.SortFunc(entries, func(a, b CheckpointEntry) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return entries, nil
+}
+
+func inspectCheckpointDir(ctx context.Context, fsys FileSystem, entry CheckpointEntry) (CheckpointEntry, error) {
+	metadata := join(entry.Dir, MetadataName)
+	info, err := fsys.Stat(ctx, metadata)
+	switch {
+	case err == nil && info.IsRegular():
+		entry.State, entry.MetadataSize, entry.Time = Complete, info.Size, info.ModTime
+		entry.Completed = newCompleted(fsys, entry.Dir, metadata, info.Size)
+		return entry, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return entry, err
+	}
+	switch _, err := fsys.Stat(ctx, join(entry.Dir, DisposedName)); {
+	case err == nil:
+		entry.State = Disposing
+	case !errors.Is(err, fs.ErrNotExist):
+		return entry, err
+	}
+	return entry, nil
+}
+
+// Latest returns the complete entry with the highest id, and false if there is none.
+func Latest(entries []CheckpointEntry) (CheckpointEntry, bool) {
+	var latest CheckpointEntry
+	found := false
+	for _, entry := range entries {
+		if entry.State == Complete && (!found || entry.ID > latest.ID) {
+			latest, found = entry, true
+		}
+	}
+	return latest, found
+}
+
+// NextID returns an id above that of every entry, whatever its state: ids are never used twice. After id 2^63-1 it fails.
+func NextID(entries []CheckpointEntry) (int64, error) {
+	next := int64(1)
+	for _, entry := range entries {
+		next = max(next, entry.ID+1)
+		if entry.ID+1 < entry.ID {
+			return 0, fmt.Errorf("%w: %s has the last id; move it away", fs.ErrInvalid, entry.Dir)
+		}
+	}
+	return next, nil
+}

@@ -1,0 +1,233 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+)
+
+// StateReader reads one state. Where the handle has checksums, every chunk is verified before a byte of it is returned: a
+// mismatch is ErrCorrupt with the file and the chunk's offset, and no byte of the chunk reaches the caller. Read and Seek
+// are for one goroutine; ReadAt is safe for many.
+type StateReader struct {
+	name string
+	size int64
+	src  Reader // nil for inline state
+	data []byte // inline state
+	sums *Checksums
+
+	pos    int64
+	chunk  []byte // the verified chunk that holds pos, if chunkAt >= 0
+	at     int64
+	buffer *[]byte
+	closed atomic.Bool
+}
+
+// chunkBuffers hold one verified chunk each.
+var chunkBuffers = sync.Pool{New: func() any {
+	buffer := make([]byte, ChecksumChunk)
+	return &buffer
+}}
+
+// OpenState opens the state of a handle; a nil handle is an empty state. A file whose length is not the recorded one is
+// ErrCorrupt. ctx governs the reader.
+func OpenState(ctx context.Context, open Opener, handle StreamHandle) (*StateReader, error) {
+	switch h := handle.(type) {
+	case nil:
+		return &StateReader{name: "(no state)", at: -1}, nil
+	case *BytesHandle:
+		return &StateReader{name: h.Name, size: int64(len(h.Data)), data: h.Data, at: -1}, nil
+	case *FileHandle:
+		return openStateFile(ctx, open, h.Path, h.Size, h.Checksums)
+	case *RelativeFileHandle:
+		if err := CheckRelative(h.Name); err != nil {
+			return nil, PathError("open", h.Path(), err)
+		}
+		return openStateFile(ctx, open, h.Path(), h.Size, h.Checksums)
+	}
+	return nil, fmt.Errorf("%w: open of a %T", errors.ErrUnsupported, handle)
+}
+
+// OpenObject opens a file of a checkpoint as OpenState does.
+func OpenObject(ctx context.Context, open Opener, object Object) (*StateReader, error) {
+	size := object.Size
+	if object.FlagByte && size >= 0 {
+		size++
+	}
+	return openStateFile(ctx, open, object.Path, size, object.Checksums)
+}
+
+func openStateFile(ctx context.Context, open Opener, qualified string, size int64, sums *Checksums) (*StateReader, error) {
+	fsys, name, err := open(ctx, qualified)
+	if err != nil {
+		return nil, err
+	}
+	src, err := fsys.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	err = nil
+	if size >= 0 && src.Size() != size {
+		err = PathError("open", name, fmt.Errorf("%w: the file has %d bytes, its handle says %d", ErrCorrupt, src.Size(), size))
+	} else if problem := sums.Validate(src.Size()); problem != nil {
+		err = PathError("open", name, problem)
+	}
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return &StateReader{name: name, size: src.Size(), src: src, sums: sums, at: -1}, nil
+}
+
+// Size is the number of bytes of the state.
+func (r *StateReader) Size() int64 { return r.size }
+
+// Verified reports whether the bytes are checked against checksums on the way. Inline state is covered by the checksum of
+// the metadata instead.
+func (r *StateReader) Verified() bool { return r.sums != nil }
+
+// Read implements io.Reader.
+func (r *StateReader) Read(p []byte) (int, error) {
+	n, err := r.readAt(p, r.pos, true)
+	r.pos += int64(n)
+	if n > 0 && errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
+// ReadAt implements io.ReaderAt.
+func (r *StateReader) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, PathError("read", r.name, fmt.Errorf("%w: negative offset", fs.ErrInvalid))
+	}
+	return r.readAt(p, off, false)
+}
+
+// Seek implements io.Seeker; a target outside of the state is fs.ErrInvalid, as in Flink.
+func (r *StateReader) Seek(offset int64, whence int) (int64, error) {
+	target := offset
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		target += r.pos
+	case io.SeekEnd:
+		target += r.size
+	default:
+		return r.pos, PathError("seek", r.name, fmt.Errorf("%w: whence %d", fs.ErrInvalid, whence))
+	}
+	switch {
+	case r.closed.Load():
+		return r.pos, PathError("seek", r.name, fs.ErrClosed)
+	case target < 0 || target > r.size:
+		return r.pos, PathError("seek", r.name, fmt.Errorf("%w: position %d of %d", fs.ErrInvalid, target, r.size))
+	}
+	r.pos = target
+	return target, nil
+}
+
+// Close implements io.Closer; it is idempotent.
+func (r *StateReader) Close() error {
+	if r.closed.Swap(true) {
+		return nil
+	}
+	if r.buffer != nil {
+		chunkBuffers.Put(r.buffer)
+		r.buffer, r.chunk, r.at = nil, nil, -1
+	}
+	if r.src == nil {
+		return nil
+	}
+	return r.src.Close()
+}
+
+// readAt reads as io.ReaderAt does. keep allows it to keep the last chunk for the next call of the one reading goroutine.
+func (r *StateReader) readAt(p []byte, off int64, keep bool) (int, error) {
+	switch {
+	case r.closed.Load():
+		return 0, PathError("read", r.name, fs.ErrClosed)
+	case off >= r.size && (len(p) > 0 || !keep):
+		return 0, io.EOF
+	case r.src == nil:
+		return bytes.NewReader(r.data).ReadAt(p, off)
+	case r.sums == nil:
+		return r.src.ReadAt(p, off)
+	}
+	total := 0
+	for total < len(p) && off < r.size {
+		n, err := r.readChunk(p[total:], off, keep)
+		total += n
+		off += int64(n)
+		if err != nil {
+			return total, err
+		}
+	}
+	if total < len(p) {
+		return total, io.EOF
+	}
+	return total, nil
+}
+
+// readChunk copies from the one chunk that holds off.
+func (r *StateReader) readChunk(p []byte, off int64, keep bool) (int, error) {
+	chunkSize := int64(r.sums.ChunkSize)
+	start := off - off%chunkSize
+	length := min(chunkSize, r.size-start)
+	if keep && r.at == start {
+		return copy(p, r.chunk[off-start:]), nil
+	}
+	if off == start && int64(len(p)) >= length {
+		if err := r.loadChunk(p[:length], start); err != nil {
+			return 0, err
+		}
+		return int(length), nil
+	}
+	buffer, pooled := r.chunkBuffer(int(length), keep)
+	if !keep && pooled != nil {
+		defer chunkBuffers.Put(pooled)
+	}
+	if keep {
+		r.at = -1
+	}
+	if err := r.loadChunk(buffer, start); err != nil {
+		return 0, err
+	}
+	if keep {
+		r.chunk, r.at = buffer, start
+	}
+	return copy(p, buffer[off-start:]), nil
+}
+
+// chunkBuffer returns a buffer of length bytes. Foreign chunk sizes may be larger than the pooled buffers.
+func (r *StateReader) chunkBuffer(length int, keep bool) ([]byte, *[]byte) {
+	if length > ChecksumChunk {
+		return make([]byte, length), nil
+	}
+	if keep {
+		if r.buffer == nil {
+			r.buffer = chunkBuffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
+		}
+		return (*r.buffer)[:length], nil
+	}
+	pooled := chunkBuffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
+	return (*pooled)[:length], pooled
+}
+
+// loadChunk fills p with the whole chunk at start and verifies it; after a failure p holds none of its bytes.
+func (r *StateReader) loadChunk(p []byte, start int64) error {
+	n, err := r.src.ReadAt(p, start)
+	if n == len(p) {
+		if CRC32C(p) == r.sums.Sums[start/int64(r.sums.ChunkSize)] {
+			return nil
+		}
+		err = PathError("read", r.name, fmt.Errorf("%w: the checksum of the chunk at offset %d does not match", ErrCorrupt, start))
+	} else if errors.Is(err, io.EOF) {
+		err = PathError("read", r.name, fmt.Errorf("%w: the file ends in the chunk at offset %d", ErrCorrupt, start))
+	}
+	clear(p)
+	return err
+}
