@@ -1,0 +1,110 @@
+// Package demo runs the word count, kills parts of it at random moments, and compares the result with an independent count.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/job"
+	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/oracle"
+)
+
+// maxLives bounds how often the job is started.
+const maxLives = 1000
+
+// Options of the demo.
+type Options struct {
+	Job   job.Options
+	Kills int
+	Seed  uint64
+	// Dir is where the checkpoints go; "" is a temporary directory. Nothing is left behind in either.
+	Dir string
+	Out io.Writer
+}
+
+// Run runs the demo. The error says what differs, if anything does.
+func Run(ctx context.Context, opts Options) (err error) {
+	begin := time.Now()
+	if opts.Seed == 0 {
+		opts.Seed = rand.Uint64()
+	}
+	dir, err := os.MkdirTemp(opts.Dir, "wordcount-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	opts.Job.Base = dir
+	fmt.Fprintf(opts.Out, "counting %s, %d passes, %d workers; %d kills, seed %d\n",
+		opts.Job.Input, opts.Job.Passes, opts.Job.Workers, opts.Kills, opts.Seed)
+	expected, err := oracle.Count(opts.Job.Input, uint64(opts.Job.Passes)) //nolint:gosec // positive
+	if err != nil {
+		return fmt.Errorf("independent count: %w", err)
+	}
+	fmt.Fprintf(opts.Out, "independent count: %d words, %d different, in %v\n",
+		total(expected), len(expected), time.Since(begin).Round(time.Millisecond))
+	s := newSaboteur(opts)
+	pointer, err := s.run(ctx)
+	if err != nil {
+		return err
+	}
+	counted, position, err := job.Result(ctx, dir, pointer)
+	if err != nil {
+		return fmt.Errorf("read the result: %w", err)
+	}
+	s.tally.print(opts.Out, position, time.Since(begin))
+	if err := Compare(expected, counted); err != nil {
+		return fmt.Errorf("the result is WRONG: %w", err)
+	}
+	fmt.Fprintf(opts.Out, "the counts of all %d words are exactly right\n", len(counted))
+	return s.tally.enough(opts.Kills)
+}
+
+// Compare returns an error that names the first few words whose counts differ.
+func Compare(expected, counted map[string]uint64) error {
+	const shown = 5
+	differences := 0
+	var problems []error
+	words := maps.Clone(expected)
+	maps.Copy(words, counted)
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		if expected[word] == counted[word] {
+			continue
+		}
+		differences++
+		if len(problems) < shown {
+			problems = append(problems, fmt.Errorf("%q: %d expected, %d counted", word, expected[word], counted[word]))
+		}
+	}
+	if differences == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d words differ: %w", differences, len(words), errors.Join(problems...))
+}
+
+// Print prints one word and its count a line, by word.
+func Print(w io.Writer, words map[string]uint64) error {
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		if _, err := fmt.Fprintf(w, "%s %d\n", word, words[word]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func total(words map[string]uint64) (sum uint64) {
+	for _, count := range words {
+		sum += count
+	}
+	return sum
+}

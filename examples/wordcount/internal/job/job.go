@@ -1,0 +1,154 @@
+// Package job is the coordinating process of the word count: it starts workers, lets them count in step, takes checkpoints,
+// and after the death of a worker restores all of them from the last one.
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/core/coordinator"
+	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/corpus"
+	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/counts"
+	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/worker"
+	"github.com/hdfsckpt/hdfsckpt/localfs"
+)
+
+// maxAttempts bounds how often the workers are restored one time after the other without a checkpoint in between.
+const maxAttempts = 5
+
+// Options of the job.
+type Options struct {
+	Base       string // directory of the checkpoint storage
+	Input      string // root of the source tree
+	ChunkBytes int64
+	Passes     int64
+	Workers    int
+	Interval   time.Duration
+	Retain     int
+	// Worker is the command line that starts a worker; the address of the job is appended.
+	Worker []string
+	// Events receives one JSON object a line.
+	Events io.Writer
+}
+
+// Event is something that the job tells whoever runs it.
+type Event struct {
+	Event    string `json:"event"` // worker, restored, committed, aborted, failed, done
+	ID       int64  `json:"id,omitempty"`
+	Pointer  string `json:"pointer,omitempty"`
+	Bytes    int64  `json:"bytes,omitempty"`
+	Worker   int    `json:"worker,omitempty"`
+	PID      int    `json:"pid,omitempty"`
+	Position int64  `json:"position,omitempty"`
+	End      int64  `json:"end,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// JobID is the id under which every run of the job finds its checkpoints.
+func JobID() core.JobID { return core.JobIDOf("wordcount") }
+
+// Job is one life of the coordinating process.
+type Job struct {
+	opts  Options
+	input *corpus.Corpus
+	end   int64 // chunks to count in all
+
+	events sync.Mutex
+	failed atomic.Int32 // attempts since the last commit
+}
+
+// errWorkerLost ends an attempt; the next one restores.
+var errWorkerLost = errors.New("a worker was lost")
+
+// Run counts the input and returns the pointer of the savepoint that holds the result.
+func Run(ctx context.Context, opts Options) (string, error) {
+	input, err := corpus.Scan(opts.Input, opts.ChunkBytes)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(opts.Base, 0o700); err != nil {
+		return "", err
+	}
+	j := &Job{opts: opts, input: input, end: opts.Passes * input.Chunks()}
+	for {
+		pointer, err := j.attempt(ctx)
+		if !errors.Is(err, errWorkerLost) {
+			return pointer, err
+		}
+		if j.failed.Add(1) == maxAttempts {
+			return "", fmt.Errorf("gave up after %d attempts without a checkpoint: %w", maxAttempts, err)
+		}
+		j.emit(Event{Event: "failed", Reason: err.Error()})
+	}
+}
+
+// attempt restores the last checkpoint and works until the end or until a worker is lost.
+func (j *Job) attempt(ctx context.Context) (pointer string, err error) {
+	fsys, err := localfs.Open(j.opts.Base, localfs.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, fsys.Close()) }()
+	storage, err := core.NewStorage(fsys, j.opts.Base, JobID(), core.Options{
+		SavepointDir: core.Qualify(fsys.URI(), j.opts.Base+"/savepoints"),
+		OwnerName:    fmt.Sprintf("pid %d", os.Getpid()),
+	})
+	if err != nil {
+		return "", err
+	}
+	crew := newCrew(j.opts.Workers)
+	c, err := coordinator.New(coordinator.Options{
+		Storage:  storage,
+		Interval: j.opts.Interval,
+		Retain:   j.opts.Retain,
+		Operators: []coordinator.Operator{{
+			UID: worker.UID, Name: "counter", Parallelism: j.opts.Workers, MaxParallelism: counts.MaxParallelism,
+		}},
+		Send:        crew.trigger,
+		OnCommitted: j.committed,
+		OnAborted: func(_ context.Context, a coordinator.Aborted) {
+			j.emit(Event{Event: "aborted", ID: a.ID, Reason: a.Reason.Error()})
+		},
+		TolerableFailures: coordinator.UnlimitedFailures,
+	})
+	if err != nil {
+		return "", err
+	}
+	restored, err := c.Start(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
+	start, err := j.startingPoint(ctx, storage, restored)
+	if err != nil {
+		return "", err
+	}
+	return j.work(ctx, c, crew, start)
+}
+
+// committed tells of a commit. It may come again after a restart.
+func (j *Job) committed(_ context.Context, c coordinator.Committed) error {
+	if !c.Repeated {
+		j.failed.Store(0)
+		j.emit(Event{Event: "committed", ID: c.ID, Pointer: c.Pointer, Bytes: c.StateSize})
+	}
+	return nil
+}
+
+func (j *Job) emit(event Event) {
+	line, err := json.Marshal(event)
+	if err != nil {
+		return // an Event always marshals
+	}
+	j.events.Lock()
+	defer j.events.Unlock()
+	_, _ = j.opts.Events.Write(append(line, '\n')) // whoever listened is gone; the checkpoints matter more
+}
