@@ -1,0 +1,234 @@
+package localfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hdfsckpt/hdfsckpt/core"
+)
+
+// fallback is a file system without renameat2 in a new directory with the file "old".
+func fallback(t *testing.T) (f *FS, sys *tap, top string) {
+	t.Helper()
+	f, sys, top = tapped(t, Options{})
+	sys.system = oldKernel{kernel{}}
+	require.NoError(t, os.WriteFile(join(top, "old"), []byte("content"), 0o600))
+	return f, sys, top
+}
+
+func noReplace(f *FS, top string) error {
+	return f.Rename(context.Background(), join(top, "old"), join(top, "new"), core.RenameNoReplace)
+}
+
+func TestLinkAndUnlinkReportTheTruth(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// hook answers one kind of call; it may do the call first, so that only the answer is wrong.
+		op   string
+		hook func(top string) error
+		want error  // nil: success
+		text string // of the error
+		left []string
+	}{
+		{
+			"the new name cannot be made", "link", func(string) error { return syscall.EDQUOT },
+			core.ErrNoSpace, "",
+			[]string{"old"},
+		},
+		{"the new name is made and the answer lost", "link", func(top string) error {
+			_ = os.Link(join(top, "old"), join(top, "new"))
+			return syscall.EEXIST
+		}, fs.ErrExist, "both names are those of one file", []string{"new", "old"}},
+		{
+			"the old name cannot be removed: the new one goes again", "unlink", func(string) error { return syscall.EACCES },
+			fs.ErrPermission, "",
+			[]string{"old"},
+		},
+		{"the old name is removed and the answer lost", "unlink", func(top string) error {
+			_ = os.Remove(join(top, "old"))
+			return syscall.ETIMEDOUT
+		}, nil, "", []string{"new"}},
+		{"somebody else removes the old name: theirs is the file", "unlink", func(top string) error {
+			_ = os.Remove(join(top, "old"))
+			return syscall.ENOENT
+		}, fs.ErrNotExist, "", []string{}},
+		{
+			"the new name cannot be made durable: the old one stays", "fsync", func(string) error { return syscall.EIO },
+			syscall.EIO, "both names",
+			[]string{"new", "old"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, sys, top := fallback(t)
+			sys.hook = func(e event) (bool, error) {
+				if e.op != c.op || e.op == "unlink" && e.path != join(top, "old") {
+					return false, nil
+				}
+				return true, c.hook(top)
+			}
+			err := noReplace(f, top)
+			if c.want == nil {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, c.want)
+				require.ErrorContains(t, err, c.text)
+			}
+			require.Equal(t, c.left, children(t, top))
+		})
+	}
+}
+
+func TestTwoNamesThatCannotBeUndoneAreNotPassedOverInSilence(t *testing.T) {
+	f, sys, top := fallback(t)
+	sys.hook = func(e event) (bool, error) { return e.op == "unlink", syscall.EIO }
+	err := noReplace(f, top)
+	require.ErrorIs(t, err, syscall.EIO)
+	require.ErrorContains(t, err, "both names")
+	require.Equal(t, []string{"new", "old"}, children(t, top))
+}
+
+func TestARenameWhoseAnswerIsLostIsLookedUp(t *testing.T) {
+	for _, mode := range []core.RenameMode{core.RenameNoReplace, core.RenameReplace} {
+		for _, happened := range []bool{true, false} {
+			f, sys, top := tapped(t, Options{})
+			require.NoError(t, os.WriteFile(join(top, "old"), nil, 0o600))
+			sys.hook = func(e event) (bool, error) {
+				if e.op != "rename" && e.op != "renameNoReplace" {
+					return false, nil
+				}
+				if happened {
+					_ = os.Rename(join(top, "old"), join(top, "new"))
+				}
+				return true, syscall.ETIMEDOUT
+			}
+			err := f.Rename(context.Background(), join(top, "old"), join(top, "new"), mode)
+			if happened {
+				require.NoError(t, err)
+				require.Equal(t, []string{"new"}, children(t, top))
+				require.Equal(t, []string{"fsync ."}, sys.record(top, "fsync"), "it is made durable all the same")
+			} else {
+				require.ErrorIs(t, err, core.ErrUnavailable)
+				require.Equal(t, []string{"old"}, children(t, top))
+			}
+		}
+	}
+}
+
+func TestADirectoryIsNotRenamedWhereThatIsNotDeclaredOrNotPossible(t *testing.T) {
+	for _, declared := range []bool{false, true} {
+		for _, known := range []bool{false, true} {
+			f, sys, top := tapped(t, Options{})
+			f.caps.NoReplaceDirs = declared
+			sys.system = knowing{kernel{}, known}
+			require.NoError(t, os.Mkdir(join(top, "old"), 0o700))
+			sys.hook = func(e event) (bool, error) { return e.op == "renameNoReplace", syscall.EINVAL }
+			err := noReplace(f, top)
+			want := errors.ErrUnsupported
+			if declared && known {
+				want = fs.ErrInvalid // then the flag is not what is invalid
+			}
+			require.ErrorIs(t, err, want)
+			require.Equal(t, []string{"old"}, children(t, top))
+			if !declared {
+				require.Empty(t, sys.record(top, "renameNoReplace"))
+			}
+			// To a name that nobody uses it can be moved all the same.
+			require.NoError(t, f.Rename(context.Background(), join(top, "old"), join(top, "new"), core.RenameReplace))
+			require.Equal(t, []string{"new"}, children(t, top))
+		}
+	}
+}
+
+func TestADirectoryIsNeverReplacedNorReplaces(t *testing.T) {
+	for _, sys := range []system{kernel{}, oldKernel{kernel{}}} {
+		top := memoryDir(t)
+		f := openFor(t, sys, top, Options{})
+		for _, dir := range []string{"dir", "empty", "full/sub"} {
+			require.NoError(t, os.MkdirAll(join(top, dir), 0o700))
+		}
+		require.NoError(t, os.WriteFile(join(top, "file"), nil, 0o600))
+		for _, names := range [][2]string{{"dir", "empty"}, {"dir", "full"}, {"dir", "file"}, {"file", "empty"}, {"file", "full"}, {"dir", "dir"}} {
+			err := f.Rename(context.Background(), join(top, names[0]), join(top, names[1]), core.RenameReplace)
+			require.ErrorIs(t, err, fs.ErrExist, "%v", names)
+		}
+		require.Equal(t, []string{"dir", "empty", "file", "full"}, children(t, top))
+	}
+}
+
+func TestARenameToAnotherDeviceIsAnErrorAndNeverACopy(t *testing.T) {
+	from, to := diskDir(t), memoryDir(t)
+	require.NoError(t, os.WriteFile(join(from, "file"), []byte("content"), 0o600))
+	require.NoError(t, os.Mkdir(join(from, "dir"), 0o700))
+	if err := os.Rename(join(from, "file"), join(to, "file")); !errors.Is(err, syscall.EXDEV) {
+		t.Skipf("there are not two devices: %v", err)
+	}
+	for _, sys := range []system{kernel{}, oldKernel{kernel{}}} {
+		f := openFor(t, sys, "/", Options{})
+		for _, mode := range []core.RenameMode{core.RenameNoReplace, core.RenameReplace} {
+			err := f.Rename(context.Background(), join(from, "file"), join(to, "file"), mode)
+			require.ErrorIs(t, err, syscall.EXDEV)
+			require.ErrorContains(t, err, join(from, "file"))
+			require.ErrorContains(t, err, join(to, "file"))
+		}
+		require.ErrorIs(t, f.Rename(context.Background(), join(from, "dir"), join(to, "dir"), core.RenameReplace), syscall.EXDEV)
+	}
+	require.Equal(t, []string{"dir", "file"}, children(t, from))
+	require.Empty(t, children(t, to))
+}
+
+// TestOneEntryUnderTwoPathsIsNotLost moves a file to itself through a symbolic link.
+func TestOneEntryUnderTwoPathsIsNotLost(t *testing.T) {
+	for _, sys := range []system{kernel{}, oldKernel{kernel{}}} {
+		top := memoryDir(t)
+		f := openFor(t, sys, top, Options{})
+		require.NoError(t, os.Mkdir(join(top, "dir"), 0o700))
+		require.NoError(t, os.Symlink("dir", join(top, "link")))
+		require.NoError(t, os.WriteFile(join(top, "dir", "file"), []byte("content"), 0o600))
+		require.NoError(t, os.Link(join(top, "dir", "file"), join(top, "backup")))
+		oldname, newname := join(top, "dir", "file"), join(top, "link", "file")
+		require.ErrorIs(t, f.Rename(context.Background(), oldname, newname, core.RenameNoReplace), fs.ErrExist)
+		require.NoError(t, f.Rename(context.Background(), oldname, newname, core.RenameReplace))
+		require.ErrorIs(t, f.Rename(context.Background(), join(top, "dir"), join(top, "link", "below"), core.RenameReplace), fs.ErrInvalid)
+		require.FileExists(t, oldname)
+	}
+}
+
+// TestOfTwoLinksOfOneFileTheNewNameStays is what a crash between link and unlink leaves to be repaired.
+func TestOfTwoLinksOfOneFileTheNewNameStays(t *testing.T) {
+	for _, newname := range []string{"new", "dir/new"} {
+		f, _, top := tapped(t, Options{})
+		require.NoError(t, os.Mkdir(join(top, "dir"), 0o700))
+		require.NoError(t, os.WriteFile(join(top, "old"), []byte("content"), 0o600))
+		require.NoError(t, os.Link(join(top, "old"), join(top, newname)))
+		require.ErrorIs(t, f.Rename(context.Background(), join(top, "old"), join(top, newname), core.RenameNoReplace), fs.ErrExist)
+		require.NoError(t, f.Rename(context.Background(), join(top, "old"), join(top, newname), core.RenameReplace))
+		require.NoFileExists(t, join(top, "old"))
+		require.FileExists(t, join(top, newname))
+	}
+}
+
+// TestARenameOutOfADirectoryThatWasRenamedAwayFails is what fencing by rename relies on.
+func TestARenameOutOfADirectoryThatWasRenamedAwayFails(t *testing.T) {
+	for _, sys := range []system{kernel{}, oldKernel{kernel{}}} {
+		top := memoryDir(t)
+		zombie, owner := openFor(t, sys, top, Options{}), openFor(t, sys, top, Options{})
+		ctx := context.Background()
+		require.NoError(t, zombie.MkdirAll(ctx, join(top, "epoch-1")))
+		putWith(t, zombie, join(top, "epoch-1", "tmp"), nil, core.CreateOptions{})
+		require.NoError(t, owner.MkdirAll(ctx, join(top, "epoch-2")))
+		require.NoError(t, owner.Rename(ctx, join(top, "epoch-1"), join(top, "epoch-2", "epoch-1"), core.RenameReplace))
+		for _, mode := range []core.RenameMode{core.RenameNoReplace, core.RenameReplace} {
+			err := zombie.Rename(ctx, join(top, "epoch-1", "tmp"), join(top, "published"), mode)
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			err = zombie.Rename(ctx, join(top, "epoch-2", "epoch-1", "tmp"), join(top, "epoch-1", "back"), mode)
+			require.ErrorIs(t, err, fs.ErrNotExist)
+		}
+		require.Equal(t, []string{"epoch-2"}, children(t, top))
+	}
+}
