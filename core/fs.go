@@ -15,6 +15,8 @@ import (
 //
 // A name must be absolute, slash-separated and clean, and must lie at or below the base of the file system. Every method
 // must refuse any other name with [fs.ErrInvalid] before it touches storage; [CheckName] is the one function that decides.
+// Below a file, Stat, Open and Remove find nothing: fs.ErrNotExist or fs.ErrInvalid. The base itself can be neither removed
+// nor renamed: fs.ErrInvalid.
 //
 // # Errors
 //
@@ -42,8 +44,9 @@ import (
 //
 // # Durability
 //
-// Create followed by Close, Rename and MkdirAll must be durable when they return: the directory entries that they made or
-// changed survive what the file system's strongest [Durability] survives. Remove and RemoveAll need not be.
+// Rename and MkdirAll must be durable when they return: the directory entries that they made or changed survive what the file
+// system's strongest [Durability] survives. Create followed by Close survives what the file's own durability survives. A
+// durable change of a directory takes all earlier changes of it along. Remove and RemoveAll need not be durable.
 //
 // # Concurrency
 //
@@ -95,7 +98,11 @@ type FileSystem interface {
 // A Writer has two endings and takes exactly one: Close commits, Abort discards. The first outcome sticks. After a failed
 // Write, Sync or Close the file is failed: every later Write, Sync and Close must return an error, never success, and
 // Abort removes what is left. An implementation may accept bytes in Write and report their failure in a later call, at
-// the latest in Close.
+// the latest in Close. A call that is refused with errors.ErrUnsupported is no failure of the file.
+//
+// Close must fail if the file was removed meanwhile, and neither ending may touch another file that took the name. If the
+// file or a directory above it was renamed, Close may commit at the new place or fail; it must never make the old name
+// again.
 type Writer interface {
 	io.Writer
 
@@ -145,8 +152,8 @@ type CreateOptions struct {
 	Durability Durability
 
 	// MinReplicas is the number of replicas that must have acknowledged the file before Close returns nil, else Close is
-	// ErrUnavailable. 0 is min(2, the file's replication). A file system without replicas refuses a value above 1 with
-	// errors.ErrUnsupported.
+	// ErrUnavailable. 0 is min(2, the file's replication); a negative value is fs.ErrInvalid. A file system without replicas
+	// refuses a value above 1 with errors.ErrUnsupported.
 	MinReplicas int
 }
 
