@@ -58,7 +58,7 @@ func readWhole(ctx context.Context, fsys FileSystem, name string) ([]byte, error
 
 // ResolvePointer finds the complete checkpoint that a pointer names: its directory, or its metadata file under any name.
 // Trailing and repeated slashes and ".." are accepted, as in Flink. The errors are fs.ErrInvalid for a pointer that is
-// none, fs.ErrNotExist where there is nothing or no `_metadata`. Nothing is read of the metadata.
+// none, fs.ErrNotExist where there is nothing, no `_metadata`, or only that of a disposal. Nothing is read of the metadata.
 func ResolvePointer(ctx context.Context, open Opener, pointer string) (*Completed, error) {
 	if pointer == "" {
 		return nil, fmt.Errorf("%w: the checkpoint pointer is empty", fs.ErrInvalid)
@@ -82,6 +82,9 @@ func ResolvePointer(ctx context.Context, open Opener, pointer string) (*Complete
 		}
 	} else {
 		dir, metadata = parentDir(name), name
+	}
+	if base := path.Base(metadata); base == DisposedName || base == emptiedName {
+		return nil, &fs.PathError{Op: "open", Path: metadata, Err: fmt.Errorf("%w: the checkpoint was disposed of", fs.ErrNotExist)}
 	}
 	if !info.IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: metadata, Err: fmt.Errorf("%w: the metadata is not a regular file", fs.ErrInvalid)}

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"fmt"
-	"path"
-)
+import "fmt"
 
 // DisposalFacts is what is known of a checkpoint that is to be disposed of.
 type DisposalFacts struct {
@@ -15,8 +12,8 @@ type DisposalFacts struct {
 	Entries []FileInfo
 	// Objects are the files that the checkpoint's metadata names.
 	Objects []Object
-	// Needed holds the qualified paths that other checkpoints need.
-	Needed map[string]bool
+	// Needed is what other checkpoints need.
+	Needed NeededNames
 	// SharedBlocked, if not "", is the reason why no shared file may be deleted: what others need is not known completely.
 	SharedBlocked string
 }
@@ -29,9 +26,24 @@ type KeptObject struct {
 
 // DisposalPlan is what a disposal deletes and what it leaves.
 type DisposalPlan struct {
-	Remove []string     // names, in an order that leaves shared files for last
-	Kept   []KeptObject // by name, with the reason
+	Remove []string     // names, each once
+	Kept   []KeptObject // with the reason
 }
+
+// Why something is kept.
+const (
+	keptDirectory  = "a directory that is not the checkpoint's own"
+	keptBelowOne   = "below a directory that is not the checkpoint's own"
+	keptNeeded     = "another checkpoint needs it"
+	keptForeign    = "a foreign file"
+	keptMerged     = "a directory of merged files"
+	keptNoPath     = "not a path"
+	keptElsewhere  = "on another file system"
+	keptOutside    = "outside of the checkpoint's and the job's shared directory"
+	keptOnRequest  = "shared files are kept as asked"
+	keptOtherEntry = "not a part of the job directory"
+	keptNewerClaim = "a newer claim has begun"
+)
 
 // PlanDisposal decides what disposing of a checkpoint deletes: only what it alone owns.
 //
@@ -43,54 +55,61 @@ func PlanDisposal(facts DisposalFacts) DisposalPlan {
 	var plan DisposalPlan
 	named := map[string]bool{}
 	for _, object := range facts.Objects {
-		if !object.Directory {
-			named[object.Path] = true
+		if uri, name, err := SplitQualified(object.Path); err == nil && facts.onThis(uri) && !object.Directory {
+			named[name] = true
 		}
 	}
-	inDir := map[string]bool{}
+	settled := map[string]bool{}
 	for _, entry := range facts.Entries {
 		name := join(facts.Dir, entry.Name)
-		qualified := Qualify(facts.URI, name)
-		inDir[qualified] = true
+		settled[name] = true
 		switch {
-		case entry.Name == MetadataName || entry.Name == DisposedName:
-			// The executor renames the one and removes the other last.
+		case isMetadataName(entry.Name):
+			// The executor renames these and removes them last.
 		case entry.IsDir():
-			plan.keep(name, "a directory that is not the checkpoint's own")
-		case facts.Needed[qualified]:
-			plan.keep(name, "another checkpoint needs it")
-		case named[qualified] || IsStateFileName(entry.Name) || isMetadataTempName(entry.Name) || isBarrierName(entry.Name):
+			plan.keep(name, keptDirectory)
+		case facts.Needed.Cover(name):
+			plan.keep(name, keptNeeded)
+		case named[name] || IsStateFileName(entry.Name) || isMetadataTempName(entry.Name) || isBarrierName(entry.Name):
 			plan.Remove = append(plan.Remove, name)
 		default:
-			plan.keep(name, "a foreign file")
+			plan.keep(name, keptForeign)
 		}
 	}
 	for _, object := range facts.Objects {
-		if !inDir[object.Path] {
-			plan.outside(facts, object)
-		}
+		plan.outside(facts, object, settled)
 	}
 	return plan
 }
 
-// outside decides about an object that is not an entry of the checkpoint's directory.
-func (p *DisposalPlan) outside(facts DisposalFacts, object Object) {
+// onThis reports whether a path with this URI is on the file system of the checkpoint.
+func (f *DisposalFacts) onThis(uri string) bool { return uri == "" || uri == f.URI }
+
+// outside decides about an object, unless it is an entry of the checkpoint's directory or was decided about before.
+func (p *DisposalPlan) outside(facts DisposalFacts, object Object, settled map[string]bool) {
 	uri, name, err := SplitQualified(object.Path)
 	switch {
 	case err != nil:
-		p.keep(object.Path, "not a path")
-	case uri != "" && uri != facts.URI:
-		p.keep(object.Path, "on another file system")
-	case Within(facts.Dir, name) && path.Dir(name) == facts.Dir:
+		p.keep(object.Path, keptNoPath)
+		return
+	case !facts.onThis(uri):
+		p.keep(object.Path, keptElsewhere)
+		return
+	case settled[name]:
+		return
+	}
+	settled[name] = true
+	switch {
+	case parentDir(name) == facts.Dir:
 		// Named, but gone already: an earlier run removed it.
 	case Within(facts.Dir, name):
-		p.keep(name, "below a directory that is not the checkpoint's own")
-	case facts.SharedDir == "" || !Within(facts.SharedDir, name):
-		p.keep(name, "outside of the checkpoint's and the job's shared directory")
+		p.keep(name, keptBelowOne)
+	case facts.SharedDir == "" || name == facts.SharedDir || !Within(facts.SharedDir, name):
+		p.keep(name, keptOutside)
 	case object.Directory:
-		p.keep(name, "a directory of merged files")
-	case facts.Needed[object.Path]:
-		p.keep(name, "another checkpoint needs it")
+		p.keep(name, keptMerged)
+	case facts.Needed.Cover(name):
+		p.keep(name, keptNeeded)
 	case facts.SharedBlocked != "":
 		p.keep(name, facts.SharedBlocked)
 	default:
@@ -102,7 +121,7 @@ func (p *DisposalPlan) keep(name, reason string) {
 	p.Kept = append(p.Kept, KeptObject{Path: name, Reason: reason})
 }
 
-// unreadable is the reason not to delete what an unreadable checkpoint may need.
+// unreadable is the reason not to delete what an unreadable checkpoint or job may need.
 func unreadable(name string) string {
 	return fmt.Sprintf("%s cannot be read, and may need it", name)
 }

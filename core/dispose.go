@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"sync"
 )
@@ -44,7 +45,8 @@ type DisposalReport struct {
 //
 //  1. `_metadata` is durably renamed to `._metadata.disposed`: from then on it is no checkpoint.
 //  2. Its files are deleted, by the list in the metadata.
-//  3. `._metadata.disposed` is deleted, then the directory if it is empty.
+//  3. `._metadata.disposed` is renamed to `._metadata.emptied`, so that no crash brings a file back without its list, and
+//     deleted; then the directory, if it is empty.
 //
 // It is repeatable: a disposal that was interrupted is resumed by calling it again, one that is done is success. Files that
 // are not the checkpoint's own are kept and named in the report, which is no error; files that could not be deleted are
@@ -52,163 +54,232 @@ type DisposalReport struct {
 //
 // This form takes the caller's word that nobody restores from or writes to the checkpoint; a job's owner uses Owner.Dispose.
 func Dispose(ctx context.Context, fsys FileSystem, dir string, opts DisposeOptions) (*DisposalReport, error) {
-	return dispose(ctx, fsys, dir, opts, true, func(ctx context.Context) error {
-		return fsys.Rename(ctx, join(dir, MetadataName), join(dir, DisposedName), RenameNoReplace)
-	})
+	d := &disposal{fsys: fsys, dir: dir, opts: opts}
+	return d.run(ctx)
 }
 
 // Dispose deletes a checkpoint of the owned job as the function Dispose does, except that its first step passes through the
-// epoch directory: if the owner was fenced, the error is ErrFenced and the checkpoint stands.
+// claim's directory: if the owner was fenced, the error is ErrFenced and the checkpoint stands.
 func (o *Owner) Dispose(ctx context.Context, id int64, opts DisposeOptions) (*DisposalReport, error) {
-	fsys, dir := o.storage.fsys, join(o.storage.JobDir(), CheckpointDirName(id))
-	mark, disposed := join(o.dir, disposedMarkName(id)), join(dir, DisposedName)
+	if id < 0 {
+		return nil, fmt.Errorf("%w: checkpoint id %d is negative", fs.ErrInvalid, id)
+	}
+	d := &disposal{
+		fsys: o.storage.fsys, dir: join(o.storage.JobDir(), CheckpointDirName(id)), opts: opts,
+		owner: o, mark: join(o.dir, disposedMarkName(id)),
+	}
 	if !opts.DryRun {
-		// An earlier call may have failed between the two renames.
-		if err := ignoreMissing(fsys.Rename(ctx, mark, disposed, RenameNoReplace)); err != nil {
+		// An earlier call may have failed between the two renames of uncommit.
+		if err := ignoreMissing(d.fsys.Rename(ctx, d.mark, join(d.dir, DisposedName), RenameReplace)); err != nil {
 			return nil, err
 		}
 	}
-	return dispose(ctx, fsys, dir, opts, false, func(ctx context.Context) error {
-		if err := fsys.Rename(ctx, join(dir, MetadataName), mark, RenameNoReplace); err != nil {
-			return o.explain(ctx, err)
-		}
-		return o.explain(ctx, fsys.Rename(ctx, mark, disposed, RenameNoReplace))
-	})
+	report, err := d.run(ctx)
+	return report, o.explain(ctx, err)
 }
 
-func dispose(
-	ctx context.Context, fsys FileSystem, dir string, opts DisposeOptions, foreign bool, uncommit func(context.Context) error,
-) (*DisposalReport, error) {
-	if opts.Read == nil && !opts.IgnoreMetadata {
-		return nil, fmt.Errorf("%w: DisposeOptions.Read is missing", fs.ErrInvalid)
+// disposal of one checkpoint.
+type disposal struct {
+	fsys FileSystem
+	dir  string
+	opts DisposeOptions
+
+	owner *Owner // nil where the caller's word is taken
+	mark  string // what the metadata is called on its way through the claim's directory
+}
+
+func (d *disposal) run(ctx context.Context) (*DisposalReport, error) {
+	report := &DisposalReport{Pointer: Qualify(d.fsys.URI(), d.dir), Removed: []string{}}
+	if d.opts.Read == nil {
+		return report, fmt.Errorf("%w: DisposeOptions.Read is missing", fs.ErrInvalid)
 	}
-	report := &DisposalReport{Pointer: Qualify(fsys.URI(), dir), Removed: []string{}}
-	target, err := examine(ctx, fsys, dir)
-	if err != nil || target.gone {
+	if err := CheckName("dispose", "/", d.dir); err != nil {
 		return report, err
 	}
-	facts, err := gatherDisposalFacts(ctx, fsys, target, opts, foreign)
+	target, err := examine(ctx, d.fsys, d.dir)
+	if err != nil {
+		return report, err
+	}
+	if target.metadata == "" {
+		return report, d.removeEmpty(ctx, target)
+	}
+	facts, err := d.gatherFacts(ctx, target)
 	if err != nil {
 		return report, err
 	}
 	plan := PlanDisposal(facts)
 	report.Kept = plan.Kept
-	if opts.DryRun {
+	if d.opts.DryRun {
 		report.Removed = append(report.Removed, plan.Remove...)
 		return report, nil
 	}
-	if target.metadata == MetadataName {
-		if err := uncommit(ctx); err != nil {
-			return report, fmt.Errorf("nothing was deleted: %w", err)
-		}
+	if err := d.uncommit(ctx, target); err != nil {
+		return report, fmt.Errorf("nothing was deleted: %w", err)
 	}
-	removed, err := removeFiles(ctx, fsys, plan.Remove)
+	removed, err := removeFiles(ctx, d.fsys, plan.Remove)
 	report.Removed = append(report.Removed, removed...)
+	if err == nil {
+		err = d.finish(ctx, target)
+	}
 	if err != nil {
 		return report, fmt.Errorf("the disposal is incomplete; run it again: %w", err)
 	}
-	return report, finishDisposal(ctx, fsys, dir)
+	return report, nil
 }
 
-// finishDisposal removes the list and then the directory, which stays if foreign files are in it.
-func finishDisposal(ctx context.Context, fsys FileSystem, dir string) error {
-	if err := removeFile(ctx, fsys, join(dir, DisposedName)); err != nil {
-		return fmt.Errorf("the disposal is incomplete; run it again: %w", err)
+// uncommit makes that the target is no checkpoint any more. For an owner it also makes sure that the plan was made under a
+// valid claim: nothing that was not needed then can be needed by a successor, since that starts from complete checkpoints.
+// All renames replace: the new names are free, and one step everywhere, while some file systems make a rename without
+// replacing out of a link and a removal, of which a successor could see the first and suffer the second.
+func (d *disposal) uncommit(ctx context.Context, target disposalTarget) error {
+	disposed := join(d.dir, DisposedName)
+	switch {
+	case d.owner == nil && target.metadata == MetadataName:
+		return d.fsys.Rename(ctx, join(d.dir, MetadataName), disposed, RenameReplace)
+	case d.owner == nil:
+		return nil
+	case target.metadata != MetadataName:
+		return d.owner.Check(ctx)
 	}
-	err := fsys.Remove(ctx, dir)
+	if err := d.fsys.Rename(ctx, join(d.dir, MetadataName), d.mark, RenameReplace); err != nil {
+		return err
+	}
+	return d.fsys.Rename(ctx, d.mark, disposed, RenameReplace)
+}
+
+// finish removes the list and then the directory, which stays if foreign files are in it.
+func (d *disposal) finish(ctx context.Context, target disposalTarget) error {
+	emptied := join(d.dir, emptiedName)
+	if target.metadata != emptiedName {
+		// The rename makes the removals in the directory durable with it.
+		if err := ignoreMissing(d.fsys.Rename(ctx, join(d.dir, DisposedName), emptied, RenameReplace)); err != nil {
+			return err
+		}
+	}
+	if err := removeFile(ctx, d.fsys, emptied); err != nil {
+		return err
+	}
+	return d.removeDir(ctx)
+}
+
+func (d *disposal) removeDir(ctx context.Context) error {
+	err := d.fsys.Remove(ctx, d.dir)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
+// removeEmpty removes what a finished disposal may leave: an empty directory. One without a name of ours stays.
+func (d *disposal) removeEmpty(ctx context.Context, target disposalTarget) error {
+	base := path.Base(d.dir)
+	_, isCheckpoint := ParseCheckpointDirName(base)
+	if target.missing || d.opts.DryRun || !isCheckpoint && !IsSavepointDirName(base) {
+		return nil
+	}
+	if d.owner != nil {
+		if err := d.owner.Check(ctx); err != nil {
+			return err
+		}
+	}
+	return d.removeDir(ctx)
+}
+
 // disposalTarget is a directory that is to be disposed of.
 type disposalTarget struct {
-	dir      string
+	missing  bool
 	entries  []FileInfo
-	metadata string // name of the file that lists its objects
-	gone     bool
+	metadata string // base name of the file that lists the objects; "" if there is nothing left to dispose of
 }
+
+// errNotComplete: a directory with entries but without metadata is not disposed of; a live checkpoint looks like this.
+var errNotComplete = errors.New("no complete checkpoint")
 
 // examine finds out what there is to dispose of. A directory that is empty or missing is what a finished disposal leaves.
 func examine(ctx context.Context, fsys FileSystem, dir string) (disposalTarget, error) {
-	target := disposalTarget{dir: dir}
-	committed, disposed := false, false
-	for info, err := range fsys.List(ctx, dir) {
-		if errors.Is(err, fs.ErrNotExist) {
-			target.gone = true
-			return target, nil
-		}
-		if err != nil {
-			return target, err
-		}
-		committed = committed || info.Name == MetadataName
-		disposed = disposed || info.Name == DisposedName
-		target.entries = append(target.entries, info)
-	}
+	var target disposalTarget
 	refuse := func(format string, args ...any) (disposalTarget, error) {
 		return target, &fs.PathError{Op: "dispose", Path: dir, Err: fmt.Errorf("%w: "+format, append([]any{fs.ErrInvalid}, args...)...)}
 	}
+	info, err := fsys.Stat(ctx, dir)
+	if err == nil && !info.IsDir() {
+		return refuse("it is no directory; a symbolic link is not followed")
+	}
+	if err == nil {
+		target.entries, err = listAll(ctx, fsys, dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		target.missing = true
+		return target, nil
+	}
+	if err != nil {
+		return target, err
+	}
+	found := map[string]bool{}
+	for _, entry := range target.entries {
+		if !isMetadataName(entry.Name) {
+			continue
+		}
+		if !entry.IsRegular() {
+			return refuse("its %s is not a regular file", entry.Name)
+		}
+		found[entry.Name] = true
+	}
 	switch {
-	case committed && disposed:
-		return refuse("it holds both %s and %s; move the one away that does not belong there", MetadataName, DisposedName)
-	case committed:
+	case found[MetadataName] && len(found) > 1:
+		return refuse("it holds %s and the list of an earlier disposal; move the one away that does not belong there", MetadataName)
+	case found[MetadataName]:
 		target.metadata = MetadataName
-	case disposed:
+	case found[DisposedName]:
 		target.metadata = DisposedName
-	case len(target.entries) == 0:
-		target.gone = true
-		return target, ignoreMissing(fsys.Remove(ctx, dir))
-	default:
-		return refuse("it holds no %s, so it is no complete checkpoint", MetadataName)
+	case found[emptiedName]:
+		target.metadata = emptiedName
+	case len(target.entries) > 0:
+		return refuse("%w: it holds no %s", errNotComplete, MetadataName)
 	}
 	return target, nil
 }
 
-// gatherDisposalFacts reads everything that the plan depends on. What other checkpoints need is read only where it can
-// matter: checkpoints of other writers (foreign) might refer even to files in this one's own directory.
-func gatherDisposalFacts(
-	ctx context.Context, fsys FileSystem, target disposalTarget, opts DisposeOptions, foreign bool,
-) (DisposalFacts, error) {
-	facts := DisposalFacts{URI: fsys.URI(), Dir: target.dir, Entries: target.entries, Needed: map[string]bool{}}
-	jobDir := parentDir(target.dir)
-	if _, ok := ParseCheckpointDirName(path.Base(target.dir)); ok {
+// gatherFacts reads everything that the plan depends on. What other checkpoints need is read only where it can matter:
+// without an owner other checkpoints might refer even to files in this one's own directory.
+func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (DisposalFacts, error) {
+	facts := DisposalFacts{URI: d.fsys.URI(), Dir: d.dir, Entries: target.entries, Needed: NeededNames{}}
+	jobDir := parentDir(d.dir)
+	if _, ok := ParseCheckpointDirName(path.Base(d.dir)); ok {
 		facts.SharedDir = join(jobDir, SharedDirName)
 	}
-	if !opts.IgnoreMetadata {
-		data, err := readWhole(ctx, fsys, join(target.dir, target.metadata))
+	if !d.opts.IgnoreMetadata {
+		data, err := readWhole(ctx, d.fsys, join(d.dir, target.metadata))
 		if err != nil {
 			return facts, err
 		}
-		facts.Objects, err = opts.Read(data, Qualify(fsys.URI(), target.dir))
+		facts.Objects, err = d.opts.Read(data, Qualify(d.fsys.URI(), d.dir))
 		if err != nil {
-			return facts, fmt.Errorf("nothing was deleted, since the metadata of %s cannot be read: %w", target.dir, err)
+			return facts, fmt.Errorf("nothing was deleted, since the metadata of %s cannot be read: %w", d.dir, err)
 		}
 	}
-	for _, object := range opts.Protected {
-		facts.Needed[object.Path] = true
+	if err := facts.Needed.Add(d.opts.Protected); err != nil {
+		return facts, fmt.Errorf("nothing was deleted; DisposeOptions.Protected: %w", err)
 	}
-	if facts.SharedDir != "" && (foreign || !opts.KeepShared && refersTo(facts.Objects, facts.URI, facts.SharedDir)) {
-		others, err := collectNeeds(ctx, fsys, jobDir, target.dir, opts.Read)
+	if facts.SharedDir != "" && (d.owner == nil || !d.opts.KeepShared && refersTo(facts, facts.SharedDir)) {
+		others, err := collectNeeds(ctx, d.fsys, jobDir, d.dir, d.opts.Read)
 		if err != nil {
-			return facts, err
+			return facts, fmt.Errorf("nothing was deleted, since it is not known what other checkpoints need: %w", err)
 		}
-		for needed := range others.paths {
-			facts.Needed[needed] = true
-		}
+		maps.Copy(facts.Needed, others.names)
 		facts.SharedBlocked = others.blocked
 	}
-	if opts.KeepShared {
-		facts.SharedBlocked = "shared files are kept as asked"
+	if d.opts.KeepShared {
+		facts.SharedBlocked = keptOnRequest
 	}
 	return facts, nil
 }
 
-// refersTo reports whether any object lies in dir.
-func refersTo(objects []Object, uri, dir string) bool {
-	for _, object := range objects {
-		on, name, err := SplitQualified(object.Path)
-		if err == nil && (on == "" || on == uri) && Within(dir, name) {
+// refersTo reports whether any object of the checkpoint lies in dir.
+func refersTo(facts DisposalFacts, dir string) bool {
+	for _, object := range facts.Objects {
+		uri, name, err := SplitQualified(object.Path)
+		if err == nil && facts.onThis(uri) && Within(dir, name) {
 			return true
 		}
 	}

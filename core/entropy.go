@@ -21,8 +21,9 @@ type EntropyFS struct {
 	length int
 }
 
-// WithEntropy wraps fsys. marker must be a non-empty part of one path component, such as "_entropy_"; length is the number
-// of random characters, 1 to 32, 0 for 4. The error is fs.ErrInvalid.
+// WithEntropy wraps fsys. marker must be a non-empty part of one path component, such as "_entropy_", and no part of the
+// storage's own names such as "chk-" or an id; length is the number of random characters, 1 to 32, 0 for 4. The error is
+// fs.ErrInvalid.
 func WithEntropy(fsys FileSystem, marker string, length int) (*EntropyFS, error) {
 	if length == 0 {
 		length = 4
@@ -30,10 +31,29 @@ func WithEntropy(fsys FileSystem, marker string, length int) (*EntropyFS, error)
 	if err := CheckComponent(marker); err != nil {
 		return nil, fmt.Errorf("entropy marker: %w", err)
 	}
+	if occursInOwnNames(marker) {
+		return nil, fmt.Errorf("%w: entropy marker %q occurs in the storage's own names", fs.ErrInvalid, marker)
+	}
 	if length < 1 || length > 32 {
 		return nil, fmt.Errorf("%w: entropy length is %d: want 1 to 32", fs.ErrInvalid, length)
 	}
 	return &EntropyFS{FileSystem: fsys, marker: marker, length: length}, nil
+}
+
+// occursInOwnNames reports whether the marker could be found in a name that the storage makes itself.
+func occursInOwnNames(marker string) bool {
+	if strings.Trim(marker, "0123456789abcdef-") == "" {
+		return true // ids
+	}
+	for _, own := range []string{
+		MetadataName, DisposedName, SharedDirName, TaskOwnedDirName, checkpointPrefix, savepointPrefix, epochPrefix, ownerName,
+		inProgressPrefix, barrierPrefix, disposedSuffix,
+	} {
+		if strings.Contains(own, marker) {
+			return true
+		}
+	}
+	return false
 }
 
 // HasEntropy reports whether name holds the marker.
@@ -57,15 +77,26 @@ func (e *EntropyFS) RemoveMarker(name string) string {
 }
 
 // Create implements FileSystem. The directory of a name that held the marker is made, since nobody can make it beforehand.
-// The caller does not learn the random characters: call Inject first where the file must be found again.
+// The caller does not learn the random characters: call Inject first where the file must be found again. A name that holds
+// the marker more than once is fs.ErrInvalid.
 func (e *EntropyFS) Create(ctx context.Context, name string, opts CreateOptions) (Writer, error) {
-	if e.HasEntropy(name) {
-		name = e.Inject(name)
-		if err := e.MkdirAll(ctx, parentDir(name)); err != nil {
-			return nil, err
-		}
+	placed, err := e.place(name)
+	if err == nil && placed != name {
+		err = e.MkdirAll(ctx, parentDir(placed))
 	}
-	return e.FileSystem.Create(ctx, name, opts)
+	if err != nil {
+		return nil, err
+	}
+	return e.FileSystem.Create(ctx, placed, opts)
+}
+
+// place returns the name that a new file gets: with the marker replaced.
+func (e *EntropyFS) place(name string) (string, error) {
+	placed := e.Inject(name)
+	if e.HasEntropy(placed) {
+		return "", &fs.PathError{Op: "create", Path: name, Err: fmt.Errorf("%w: it holds the entropy marker more than once", fs.ErrInvalid)}
+	}
+	return placed, nil
 }
 
 // Unwrap returns the wrapped file system.
@@ -97,12 +128,15 @@ func hasEntropy(fsys FileSystem, name string) bool {
 	return e != nil && e.HasEntropy(name)
 }
 
-// placeFile returns the name that a new file gets: with the marker replaced, in a directory that exists then.
+// placeFile returns the name that a new file gets on fsys, and makes the directory that only this name tells.
 func placeFile(ctx context.Context, fsys FileSystem, name string) (string, error) {
 	e := entropyOf(fsys)
-	if e == nil || !e.HasEntropy(name) {
+	if e == nil {
 		return name, nil
 	}
-	name = e.Inject(name)
-	return name, fsys.MkdirAll(ctx, parentDir(name))
+	placed, err := e.place(name)
+	if err == nil && placed != name {
+		err = fsys.MkdirAll(ctx, parentDir(placed))
+	}
+	return placed, err
 }

@@ -16,18 +16,25 @@ const maxClaimAttempts = 100
 //
 // The claim fences by rename, without a clock and on every file system:
 //
-//	.epoch-<e>/owner           exclusively created by the owner of epoch e
-//	.epoch-<e>/<temporaries>   everything on its way to be published or deleted
+//	.epoch-<e>/owner                   exclusively created by the owner of epoch e
+//	.epoch-<e>/<claim>/<temporaries>   everything on its way to be published or deleted
 //
 // A newer owner claims a higher epoch, renames every older epoch directory into its own and removes it. What an older owner
 // still tries to publish or delete then starts from, or leads to, a directory that is gone: the rename fails, and the
-// older owner gets [ErrFenced]. Nothing is published or deleted by it after the newer Claim has returned.
+// older owner gets [ErrFenced]. Nothing is published or taken away by it after the newer Claim has returned.
+//
+// A savepoint may be on another file system, where a rename cannot reach it: there the owner looks at its claim before and
+// after it publishes, and the newer owner removes what is not finished.
+//
+// <claim> is a fresh random name that one call of Claim makes once. It, and not the epoch directory, is the claim: a
+// claimer that was held up since before the older owner's time may make the epoch directory of a lost claim once more.
 //
 // An Owner is safe for concurrent use. It needs no closing; a claim ends when a newer one is made.
 type Owner struct {
-	storage *Storage
-	epoch   uint64
-	dir     string // name of the epoch directory
+	storage  *Storage
+	epoch    uint64
+	epochDir string
+	dir      string // name of the claim's directory, in epochDir
 }
 
 // claimRecord is the content of the owner file, for operators to read.
@@ -47,11 +54,11 @@ func (s *Storage) Claim(ctx context.Context) (*Owner, error) {
 		}
 	}
 	for range maxClaimAttempts {
-		epochs, err := s.listEpochs(ctx)
+		epochs, occupied, err := s.listEpochs(ctx)
 		if err != nil {
 			return nil, err
 		}
-		owner, err := s.takeEpoch(ctx, highest(epochs)+1)
+		owner, err := s.takeEpoch(ctx, nextEpoch(epochs, occupied))
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
 			continue // another claimer has this epoch, or has swept its directory away
 		}
@@ -74,19 +81,20 @@ func (o *Owner) Storage() *Storage { return o.storage }
 
 // Check returns ErrFenced if another owner has taken over.
 func (o *Owner) Check(ctx context.Context) error {
-	_, err := o.storage.fsys.Stat(ctx, join(o.dir, ownerName))
+	_, err := o.storage.fsys.Stat(ctx, o.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return o.fenced(err)
 	}
 	return err
 }
 
-// explain turns the error of an operation through the epoch directory into ErrFenced if the claim is lost.
+// explain turns the error of an operation through the claim's directory, or of one that a successor got in the way of, into
+// ErrFenced if the claim is lost.
 func (o *Owner) explain(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, ErrFenced) {
 		return err
 	}
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrInvalid) {
 		return err
 	}
 	ctx, cancel := cleanupContext(ctx)
@@ -98,20 +106,34 @@ func (o *Owner) explain(ctx context.Context, err error) error {
 }
 
 func (o *Owner) fenced(cause error) error {
-	return &fs.PathError{Op: "claim", Path: o.dir, Err: fmt.Errorf("%w: epoch %d is over: %w", ErrFenced, o.epoch, cause)}
+	return &fs.PathError{Op: "claim", Path: o.epochDir, Err: fmt.Errorf("%w: epoch %d is over: %w", ErrFenced, o.epoch, cause)}
 }
 
-func (s *Storage) listEpochs(ctx context.Context) ([]uint64, error) {
-	var epochs []uint64
+// listEpochs returns the epochs that have a directory, and those whose name a foreign file occupies.
+func (s *Storage) listEpochs(ctx context.Context) (epochs []uint64, occupied map[uint64]bool, err error) {
+	occupied = map[uint64]bool{}
 	for info, err := range s.fsys.List(ctx, s.JobDir()) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if epoch, ok := parseEpochDirName(info.Name); ok && info.IsDir() {
+		switch epoch, ok := parseEpochDirName(info.Name); {
+		case !ok:
+		case info.IsDir():
 			epochs = append(epochs, epoch)
+		default:
+			occupied[epoch] = true
 		}
 	}
-	return epochs, nil
+	return epochs, occupied, nil
+}
+
+// nextEpoch is the first free epoch above all that have a directory, 0 if there is none.
+func nextEpoch(epochs []uint64, occupied map[uint64]bool) uint64 {
+	next := highest(epochs) + 1
+	for next != 0 && occupied[next] {
+		next++
+	}
+	return next
 }
 
 func highest(epochs []uint64) uint64 {
@@ -122,24 +144,25 @@ func highest(epochs []uint64) uint64 {
 	return top
 }
 
-// takeEpoch claims one epoch. The exclusive creation of the owner file decides; the directory alone claims nothing.
+// takeEpoch claims one epoch. The exclusive creation of the owner file decides; directories alone claim nothing.
 func (s *Storage) takeEpoch(ctx context.Context, epoch uint64) (*Owner, error) {
 	if epoch == 0 {
 		return nil, &fs.PathError{Op: "claim", Path: s.JobDir(), Err: fmt.Errorf("%w: the epochs are used up", fs.ErrInvalid)}
 	}
-	owner := &Owner{storage: s, epoch: epoch, dir: join(s.JobDir(), epochDirName(epoch))}
+	owner := &Owner{storage: s, epoch: epoch, epochDir: join(s.JobDir(), epochDirName(epoch))}
 	claim, err := s.opts.NewUUID()
 	if err != nil {
-		return nil, PathError("claim", owner.dir, err)
+		return nil, PathError("claim", owner.epochDir, err)
 	}
+	owner.dir = join(owner.epochDir, claim.String())
 	record, err := json.Marshal(claimRecord{Epoch: epoch, Owner: s.opts.OwnerName, Claim: claim.String()})
 	if err != nil {
-		return nil, PathError("claim", owner.dir, err)
+		return nil, PathError("claim", owner.epochDir, err)
 	}
 	if err := s.fsys.MkdirAll(ctx, owner.dir); err != nil {
 		return nil, err
 	}
-	w, err := s.fsys.Create(ctx, join(owner.dir, ownerName), s.createOptions())
+	w, err := s.fsys.Create(ctx, join(owner.epochDir, ownerName), s.createOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -156,15 +179,15 @@ func (s *Storage) takeEpoch(ctx context.Context, epoch uint64) (*Owner, error) {
 // they list: of two claimers at least one sees the other.
 func (o *Owner) fenceOlder(ctx context.Context) error {
 	s := o.storage
-	for {
-		epochs, err := s.listEpochs(ctx)
+	for range maxClaimAttempts {
+		epochs, _, err := s.listEpochs(ctx)
 		if err != nil {
 			return err
 		}
 		if newest := highest(epochs); newest > o.epoch {
 			return errors.Join(
 				o.fenced(fmt.Errorf("epoch %d was claimed at the same time", newest)),
-				ignoreMissing(s.fsys.RemoveAll(ctx, o.dir)))
+				s.fsys.RemoveAll(ctx, o.epochDir))
 		}
 		fencedAny := false
 		for _, epoch := range epochs {
@@ -179,6 +202,7 @@ func (o *Owner) fenceOlder(ctx context.Context) error {
 			return o.Check(ctx)
 		}
 	}
+	return &fs.PathError{Op: "claim", Path: o.epochDir, Err: fmt.Errorf("%w: older epochs keep coming back", ErrUnavailable)}
 }
 
 // fenceEpoch renames an older epoch directory away and removes it. Only once it is removed can nothing be published from it
@@ -190,30 +214,35 @@ func (o *Owner) fenceEpoch(ctx context.Context, epoch uint64) error {
 		return err
 	}
 	old := join(o.storage.JobDir(), epochDirName(epoch))
-	if err := fsys.Rename(ctx, old, aside, o.dirRenameMode()); err != nil {
-		// A rival claimer may have moved it first; the next listing tells.
-		return o.explain(ctx, ignoreMissing(err))
+	switch err := fsys.Rename(ctx, old, aside, o.dirRenameMode()); {
+	case errors.Is(err, fs.ErrNotExist):
+		return o.Check(ctx) // a rival claimer moved it first, or has moved the own claim away
+	case err != nil:
+		return err
 	}
-	if err := o.keepDisposals(ctx, aside); err != nil {
+	if err := o.settleMarks(ctx, aside); err != nil {
 		return err
 	}
 	return o.removeTree(ctx, aside)
 }
 
-// keepDisposals gives back the metadata of checkpoints whose disposal the older owner had just begun, so that it can be
-// resumed.
-func (o *Owner) keepDisposals(ctx context.Context, dir string) error {
+// settleMarks does what the marks of an older owner ask for: it gives back the metadata of checkpoints whose disposal had just
+// begun, so that it can be resumed, and removes savepoints that were not finished.
+func (o *Owner) settleMarks(ctx context.Context, dir string) error {
 	for info, err := range o.storage.fsys.List(ctx, dir) {
 		if err != nil {
 			return o.explain(ctx, err)
 		}
 		name := join(dir, info.Name)
-		if info.IsDir() && !isCheckpointTrash(info.Name) {
-			if err := o.keepDisposals(ctx, name); err != nil {
+		switch id, isMark := parseDisposedMarkName(info.Name); {
+		case info.IsDir() && isCheckpointTrash(info.Name):
+		case info.IsDir():
+			if err := o.settleMarks(ctx, name); err != nil {
 				return err
 			}
-		}
-		if id, ok := parseDisposedMarkName(info.Name); ok {
+		case isSavepointMarkName(info.Name):
+			o.removeUnfinishedSavepoint(ctx, name)
+		case isMark:
 			to := join(join(o.storage.JobDir(), CheckpointDirName(id)), DisposedName)
 			err := o.storage.fsys.Rename(ctx, name, to, RenameNoReplace)
 			if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
@@ -224,7 +253,7 @@ func (o *Owner) keepDisposals(ctx context.Context, dir string) error {
 	return nil
 }
 
-// removeTree removes a directory in the own epoch directory. An older owner may still be creating files in it.
+// removeTree removes a directory in the claim's directory. An older owner may still be creating files in it.
 func (o *Owner) removeTree(ctx context.Context, dir string) error {
 	const attempts = 20
 	var err error
@@ -241,11 +270,11 @@ func (o *Owner) removeTree(ctx context.Context, dir string) error {
 	return err
 }
 
-// trashName returns a fresh name in the epoch directory.
+// trashName returns a fresh name in the claim's directory.
 func (o *Owner) trashName(what string) (string, error) {
 	id, err := o.storage.opts.NewUUID()
 	if err != nil {
-		return "", PathError("claim", o.dir, err)
+		return "", PathError("claim", o.epochDir, err)
 	}
 	return join(o.dir, what+"."+id.String()), nil
 }

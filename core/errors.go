@@ -40,7 +40,11 @@ func PathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// RenameError is the error of a failed Rename: its path is oldname and its text contains newname.
+// RenameError is the error of a failed Rename: its path is oldname and its text contains newname. It returns nil for a nil
+// err.
 func RenameError(oldname, newname string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &fs.PathError{Op: "rename", Path: oldname, Err: fmt.Errorf("to %s: %w", newname, err)}
 }

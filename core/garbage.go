@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 )
 
 // GarbageFacts is a complete look at a job directory, taken when nobody but the owner can publish in it.
 type GarbageFacts struct {
-	URI    string
 	JobDir string
-	// Owner is the name of the owner's epoch directory.
-	Owner string
+	// Epoch is the owner's.
+	Epoch uint64
 	// Dirs holds the complete listings: of the job directory, its shared directory and every checkpoint directory, by name.
 	Dirs map[string][]FileInfo
-	// Needed holds the qualified paths that complete checkpoints need, of this job and of its neighbours.
-	Needed map[string]bool
+	// Needed is what complete checkpoints need, of this job and of its neighbours.
+	Needed NeededNames
 	// Blocked, if not "", is the reason why Needed may be incomplete.
 	Blocked string
 }
@@ -30,8 +28,8 @@ type GarbagePlan struct {
 	Abandoned []int64
 	// Remove are names of single files: in complete checkpoints' directories, in abandoned ones with foreign content, in shared.
 	Remove []string
-	// Epochs are the names of directories of epochs that are over.
-	Epochs []string
+	// Epochs are those before the owner's that have a directory: a late claimer made it.
+	Epochs []uint64
 	// Kept are entries that are not ours, or that may be needed, with the reason.
 	Kept []KeptObject
 }
@@ -44,19 +42,22 @@ func PlanGarbage(facts GarbageFacts) GarbagePlan {
 	for _, entry := range facts.Dirs[facts.JobDir] {
 		name := join(facts.JobDir, entry.Name)
 		id, isCheckpoint := ParseCheckpointDirName(entry.Name)
-		_, isEpoch := parseEpochDirName(entry.Name)
+		epoch, isEpoch := parseEpochDirName(entry.Name)
 		switch {
 		case isCheckpoint && entry.IsDir():
 			plan.checkpointDir(facts, id, name)
 		case isEpoch && entry.IsDir():
-			if name != facts.Owner {
-				plan.Epochs = append(plan.Epochs, name)
+			switch {
+			case epoch < facts.Epoch:
+				plan.Epochs = append(plan.Epochs, epoch)
+			case epoch > facts.Epoch:
+				plan.keep(name, keptNewerClaim)
 			}
 		case entry.Name == SharedDirName && entry.IsDir():
 			plan.unneeded(facts, name)
 		case entry.Name == TaskOwnedDirName && entry.IsDir():
 		default:
-			plan.Kept = append(plan.Kept, KeptObject{Path: name, Reason: "not a part of the job directory"})
+			plan.keep(name, keptOtherEntry)
 		}
 	}
 	slices.Sort(plan.Resume)
@@ -72,9 +73,9 @@ func (p *GarbagePlan) checkpointDir(facts GarbageFacts, id int64, dir string) {
 	switch {
 	case has(MetadataName):
 		p.unneeded(facts, dir)
-	case has(DisposedName):
+	case has(DisposedName) || has(emptiedName):
 		p.Resume = append(p.Resume, id)
-	case slices.ContainsFunc(entries, func(e FileInfo) bool { return !isOurs(e) || facts.Needed[Qualify(facts.URI, join(dir, e.Name))] }):
+	case slices.ContainsFunc(entries, func(e FileInfo) bool { return !isOurs(e) || facts.Needed.Cover(join(dir, e.Name)) }):
 		p.unneeded(facts, dir)
 	default:
 		p.Abandoned = append(p.Abandoned, id)
@@ -86,15 +87,19 @@ func (p *GarbagePlan) unneeded(facts GarbageFacts, dir string) {
 	for _, entry := range facts.Dirs[dir] {
 		name := join(dir, entry.Name)
 		switch {
-		case entry.Name == MetadataName || facts.Needed[Qualify(facts.URI, name)]:
+		case entry.Name == MetadataName || facts.Needed.Cover(name):
 		case !isOurs(entry):
-			p.Kept = append(p.Kept, KeptObject{Path: name, Reason: "a foreign file"})
+			p.keep(name, keptForeign)
 		case facts.Blocked != "":
-			p.Kept = append(p.Kept, KeptObject{Path: name, Reason: facts.Blocked})
+			p.keep(name, facts.Blocked)
 		default:
 			p.Remove = append(p.Remove, name)
 		}
 	}
+}
+
+func (p *GarbagePlan) keep(name, reason string) {
+	p.Kept = append(p.Kept, KeptObject{Path: name, Reason: reason})
 }
 
 // isOurs reports whether an entry has the form of what the storage itself writes into a state directory.
@@ -105,7 +110,7 @@ func isOurs(entry FileInfo) bool {
 // GatherGarbage takes the look that PlanGarbage decides on.
 func (o *Owner) GatherGarbage(ctx context.Context, read ReadObjects) (GarbageFacts, error) {
 	fsys, jobDir := o.storage.fsys, o.storage.JobDir()
-	facts := GarbageFacts{URI: fsys.URI(), JobDir: jobDir, Owner: o.dir, Dirs: map[string][]FileInfo{}}
+	facts := GarbageFacts{JobDir: jobDir, Epoch: o.epoch, Dirs: map[string][]FileInfo{}}
 	entries, err := listAll(ctx, fsys, jobDir)
 	if err != nil {
 		return facts, err
@@ -117,12 +122,12 @@ func (o *Owner) GatherGarbage(ctx context.Context, read ReadObjects) (GarbageFac
 			continue
 		}
 		name := join(jobDir, entry.Name)
-		if facts.Dirs[name], err = listAll(ctx, fsys, name); err != nil {
+		if facts.Dirs[name], err = listAll(ctx, fsys, name); ignoreMissing(err) != nil {
 			return facts, err
 		}
 	}
 	all, err := collectNeeds(ctx, fsys, jobDir, "", read)
-	facts.Needed, facts.Blocked = all.paths, all.blocked
+	facts.Needed, facts.Blocked = all.names, all.blocked
 	return facts, err
 }
 
@@ -160,6 +165,9 @@ func (o *Owner) Sweep(ctx context.Context, read ReadObjects) (*SweepReport, erro
 	var problems []error
 	for _, id := range plan.Resume {
 		done, err := o.Dispose(ctx, id, DisposeOptions{Read: read})
+		if errors.Is(err, errNotComplete) {
+			continue // the older owner has just finished it; a late file that is left is garbage of the next sweep
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -175,8 +183,8 @@ func (o *Owner) Sweep(ctx context.Context, read ReadObjects) (*SweepReport, erro
 		}
 		report.Abandoned = append(report.Abandoned, id)
 	}
-	for _, dir := range plan.Epochs {
-		if err := o.fenceLeftover(ctx, dir); err != nil {
+	for _, epoch := range plan.Epochs {
+		if err := o.fenceEpoch(ctx, epoch); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -187,13 +195,4 @@ func (o *Owner) Sweep(ctx context.Context, read ReadObjects) (*SweepReport, erro
 		return report, fmt.Errorf("the sweep is incomplete: %w", err)
 	}
 	return report, nil
-}
-
-// fenceLeftover removes the directory of an older epoch that a late claimer made. A newer one means that the claim is lost.
-func (o *Owner) fenceLeftover(ctx context.Context, dir string) error {
-	epoch, ok := parseEpochDirName(dir[len(parentDir(dir))+1:])
-	if !ok || epoch > o.epoch {
-		return &fs.PathError{Op: "sweep", Path: dir, Err: ErrFenced}
-	}
-	return o.fenceEpoch(ctx, epoch)
 }

@@ -1,5 +1,7 @@
 package core
 
+import "strings"
+
 // StreamHandle says where the bytes of a state are: [*BytesHandle], [*FileHandle] or [*RelativeFileHandle]. A nil
 // StreamHandle means that there is no state. Handles are values: they stay valid when the process that made them has died,
 // and they are serialised into `_metadata` files.
@@ -46,7 +48,7 @@ func (h *FileHandle) StateSize() int64 { return h.Size }
 func (h *RelativeFileHandle) StateSize() int64 { return h.Size }
 
 // Path is the qualified path of the file.
-func (h *RelativeFileHandle) Path() string { return h.Dir + "/" + h.Name }
+func (h *RelativeFileHandle) Path() string { return strings.TrimSuffix(h.Dir, "/") + "/" + h.Name }
 
 // IsStreamHandle implements StreamHandle.
 func (*BytesHandle) IsStreamHandle() {}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ const (
 	Complete
 	// Disposing: its disposal has begun. It is no checkpoint any more.
 	Disposing
+	// Foreign: not a directory. There is no checkpoint, but the id is taken.
+	Foreign
 )
 
 // String returns the state in lower case.
@@ -30,11 +33,13 @@ func (s CheckpointState) String() string {
 		return "complete"
 	case Disposing:
 		return "disposing"
+	case Foreign:
+		return "foreign"
 	}
 	return "invalid"
 }
 
-// CheckpointEntry is one checkpoint directory of a job.
+// CheckpointEntry is what has the name of a checkpoint directory of a job.
 type CheckpointEntry struct {
 	ID    int64
 	Dir   string // name on the file system
@@ -44,10 +49,13 @@ type CheckpointEntry struct {
 	Time         time.Time
 	// Completed is set if State is Complete.
 	Completed *Completed
+
+	// oddMetadata: there is a `_metadata` that is neither a file nor a directory, and so may stand for one.
+	oddMetadata bool
 }
 
-// ListCheckpoints lists the chk-<n> directories below jobDir by ascending id. Everything else there is passed over: names
-// that are not canonical, files, symbolic links. It is complete or fails.
+// ListCheckpoints lists what is named chk-<n> below jobDir by ascending id. Names that are not canonical are passed over;
+// symbolic links are not followed. It is complete or fails.
 func ListCheckpoints(ctx context.Context, fsys FileSystem, jobDir string) ([]CheckpointEntry, error) {
 	var entries []CheckpointEntry
 	for info, err := range fsys.List(ctx, jobDir) {
@@ -55,24 +63,23 @@ func ListCheckpoints(ctx context.Context, fsys FileSystem, jobDir string) ([]Che
 			return nil, err
 		}
 		id, ok := ParseCheckpointDirName(info.Name)
-		if !ok || !info.IsDir() {
+		if !ok {
 			continue
 		}
-		entry, err := inspectCheckpointDir(ctx, fsys, CheckpointEntry{ID: id, Dir: join(jobDir, info.Name), Time: info.ModTime})
-		if err != nil {
-			return nil, err
+		entry := CheckpointEntry{ID: id, Dir: join(jobDir, info.Name), State: Foreign, Time: info.ModTime}
+		if info.IsDir() {
+			entry.State = InProgress
+			if entry, err = inspectCheckpointDir(ctx, fsys, entry); err != nil {
+				return nil, err
+			}
 		}
 		entries = append(entries, entry)
 	}
-	slices.SortFunc(entries, func(a, b CheckpointEntry) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(entries, func(a, b CheckpointEntry) int { return cmp.Compare(a.ID, b.ID) })
 	return entries, nil
 }
 
+// inspectCheckpointDir finds out how far the directory of an entry that is in progress is.
 func inspectCheckpointDir(ctx context.Context, fsys FileSystem, entry CheckpointEntry) (CheckpointEntry, error) {
 	metadata := join(entry.Dir, MetadataName)
 	info, err := fsys.Stat(ctx, metadata)
@@ -84,11 +91,15 @@ func inspectCheckpointDir(ctx context.Context, fsys FileSystem, entry Checkpoint
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return entry, err
 	}
-	switch _, err := fsys.Stat(ctx, join(entry.Dir, DisposedName)); {
-	case err == nil:
-		entry.State = Disposing
-	case !errors.Is(err, fs.ErrNotExist):
-		return entry, err
+	entry.oddMetadata = err == nil && !info.IsDir()
+	for _, name := range []string{DisposedName, emptiedName} {
+		switch _, err := fsys.Stat(ctx, join(entry.Dir, name)); {
+		case err == nil:
+			entry.State = Disposing
+			return entry, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return entry, err
+		}
 	}
 	return entry, nil
 }
@@ -105,7 +116,8 @@ func Latest(entries []CheckpointEntry) (CheckpointEntry, bool) {
 	return latest, found
 }
 
-// NextID returns an id above that of every entry, whatever its state: ids are never used twice. After id 2^63-1 it fails.
+// NextID returns an id above that of every entry, whatever its state, so that it collides with nothing that is there. After
+// id 2^63-1 it fails with fs.ErrInvalid.
 func NextID(entries []CheckpointEntry) (int64, error) {
 	next := int64(1)
 	for _, entry := range entries {

@@ -17,10 +17,12 @@ type PendingLocation struct {
 	owner     *Owner
 	id        int64
 	savepoint bool
+	mark      string // of a savepoint, see savepointmark.go
 }
 
-// Begin makes the directory of checkpoint id, durably, and returns its location. An id that already has a complete
-// checkpoint is fs.ErrExist; a negative one fs.ErrInvalid. Ids must be new to the job: take them from NextID of a listing.
+// Begin makes the directory of checkpoint id, durably, and returns its location. An id that has a complete checkpoint, or
+// one whose disposal is not finished, is fs.ErrExist; a negative one fs.ErrInvalid; a lost claim is ErrFenced. Ids must be
+// new to the job: take them from NextID of a listing.
 func (o *Owner) Begin(ctx context.Context, id int64) (*PendingLocation, error) {
 	if id < 0 {
 		return nil, fmt.Errorf("%w: checkpoint id %d is negative", fs.ErrInvalid, id)
@@ -29,20 +31,23 @@ func (o *Owner) Begin(ctx context.Context, id int64) (*PendingLocation, error) {
 	if err := l.fsys.MkdirAll(ctx, l.metadataDir()); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{MetadataName, DisposedName} {
-		switch _, err := l.fsys.Stat(ctx, join(l.metadataDir(), name)); {
-		case err == nil:
-			return nil, &fs.PathError{Op: "begin", Path: l.metadataDir(), Err: fmt.Errorf("%w: checkpoint %d was complete before", fs.ErrExist, id)}
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, err
+	for info, err := range l.fsys.List(ctx, l.metadataDir()) {
+		if err != nil {
+			return nil, o.explain(ctx, err)
 		}
+		if isMetadataName(info.Name) {
+			return nil, &fs.PathError{Op: "begin", Path: l.metadataDir(), Err: fmt.Errorf("%w: checkpoint %d was complete before", fs.ErrExist, id)}
+		}
+	}
+	if err := o.Check(ctx); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
 
 // BeginSavepoint makes a fresh directory savepoint-<job>-<random> in the qualified directory target, or, if that is "", in
 // Options.SavepointDir, and returns its location. State of every scope goes to that one directory. Without any target the
-// error is fs.ErrInvalid.
+// error is fs.ErrInvalid; a file system that lacks what Options ask for is errors.ErrUnsupported, as in NewStorage.
 func (o *Owner) BeginSavepoint(ctx context.Context, target string) (*PendingLocation, error) {
 	s := o.storage
 	if target == "" {
@@ -53,6 +58,10 @@ func (o *Owner) BeginSavepoint(ctx context.Context, target string) (*PendingLoca
 	}
 	fsys, base, err := s.opts.Opener(ctx, target)
 	if err != nil {
+		return nil, err
+	}
+	problems := append(capabilityProblems(fsys, base, s.opts), CheckName("begin", "/", base))
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	for range maxSavepointAttempts {
@@ -67,10 +76,14 @@ func (o *Owner) BeginSavepoint(ctx context.Context, target string) (*PendingLoca
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
-		if err := fsys.MkdirAll(ctx, removeEntropy(fsys, dir)); err != nil {
+		l := &PendingLocation{Location: s.savepointLocation(fsys, dir), owner: o, savepoint: true}
+		if l.mark, err = o.markSavepoint(ctx, l.String()); err != nil {
 			return nil, err
 		}
-		return &PendingLocation{Location: s.savepointLocation(fsys, dir), owner: o, savepoint: true}, nil
+		if err := fsys.MkdirAll(ctx, l.metadataDir()); err != nil {
+			return nil, err
+		}
+		return l, nil
 	}
 	return nil, &fs.PathError{Op: "begin", Path: base, Err: fmt.Errorf("%w: %d random names were taken", fs.ErrExist, maxSavepointAttempts)}
 }
@@ -100,7 +113,11 @@ func (l *PendingLocation) DisposeOnFailure(ctx context.Context) error {
 	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	if l.savepoint {
-		return l.fsys.RemoveAll(ctx, l.metadataDir())
+		if err := l.fsys.RemoveAll(ctx, l.metadataDir()); err != nil {
+			return err
+		}
+		l.forgetSavepoint(ctx)
+		return nil
 	}
 	aside, err := l.owner.trashName(CheckpointDirName(l.id))
 	if err != nil {

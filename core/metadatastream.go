@@ -55,17 +55,34 @@ func (m *MetadataStream) Sync() error { return m.file.Sync() }
 // the outcome is unknown may the file be visible; DisposeOnFailure of the location settles that.
 func (m *MetadataStream) CloseAndFinalize() (*Completed, error) {
 	l := m.location
-	if err := l.checkSavepointClaim(m.file.ctx); err != nil {
-		return nil, errors.Join(err, m.file.Abort())
+	if m.file.live() {
+		if err := l.checkSavepointClaim(m.file.ctx); err != nil {
+			return nil, m.file.abandon(err)
+		}
 	}
-	size := m.file.Size()
 	if err := m.file.Commit(); err != nil {
 		return nil, l.owner.explain(m.file.ctx, err)
 	}
-	return &Completed{
-		fsys: l.fsys, dir: l.metadataDir(), Pointer: Qualify(l.fsys.URI(), l.metadataDir()),
-		Metadata: FileHandle{Path: Qualify(l.fsys.URI(), l.MetadataName()), Size: size},
-	}, nil
+	if err := m.confirmClaim(); err != nil {
+		return nil, err
+	}
+	return newCompleted(l.fsys, l.metadataDir(), l.MetadataName(), m.file.Size()), nil
+}
+
+// confirmClaim looks at the claim once more where a rename alone does not prove it. Metadata that was found under its final
+// name after its rename had got no answer could be the same bytes written by the next owner. A savepoint's temporary is not
+// under the claim at all, and the next owner removes what it finds unfinished.
+func (m *MetadataStream) confirmClaim() error {
+	if !m.file.settled && !m.location.savepoint {
+		return nil
+	}
+	ctx, cancel := cleanupContext(m.file.ctx)
+	defer cancel()
+	if err := m.location.owner.Check(ctx); err != nil {
+		return outcomeUnknown(err)
+	}
+	m.location.forgetSavepoint(ctx)
+	return nil
 }
 
 // Close discards the stream unless it was finalised.

@@ -37,6 +37,9 @@ func OnlyOn(fsys FileSystem) Opener {
 			return nil, "", PathError("open", qualified,
 				fmt.Errorf("%w: the path is on another file system than %s; give an Opener that knows it", fs.ErrInvalid, fsys.URI()))
 		}
+		if err := CheckName("open", "/", name); err != nil {
+			return nil, "", err
+		}
 		return fsys, name, nil
 	}
 }
@@ -73,7 +76,7 @@ type Options struct {
 	// Logger receives what cannot be returned. nil is silent.
 	Logger *slog.Logger
 
-	// NewUUID makes the random names. The default is uuid.NewRandom.
+	// NewUUID makes the random names. The default makes random UUIDs of version 4.
 	NewUUID func() (uuid.UUID, error)
 }
 
@@ -125,7 +128,7 @@ func (o Options) withDefaults(fsys FileSystem) Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.NewUUID == nil {
-		o.NewUUID = uuid.NewRandom
+		o.NewUUID = randomUUID
 	}
 	return o
 }

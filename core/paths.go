@@ -16,8 +16,10 @@ import (
 const (
 	// MetadataName is the file whose existence makes a checkpoint.
 	MetadataName = "_metadata"
-	// DisposedName is what MetadataName is renamed to when a checkpoint's disposal begins; it goes last.
+	// DisposedName is what MetadataName is renamed to when a checkpoint's disposal begins.
 	DisposedName = "._metadata.disposed"
+	// emptiedName is what DisposedName is renamed to when all files that it lists are gone for good.
+	emptiedName = "._metadata.emptied"
 	// SharedDirName and TaskOwnedDirName are the directories of state that outlives one checkpoint.
 	SharedDirName    = "shared"
 	TaskOwnedDirName = "taskowned"
@@ -29,7 +31,7 @@ const (
 	inProgressPrefix = "._metadata.inprogress."
 	barrierPrefix    = "._sync."
 	disposedSuffix   = ".disposed"
-	localScheme      = "file"
+	begunSuffix      = ".begun"
 )
 
 // JobID is Flink's 16-byte job id; its text is 32 lower-case hex digits and names the job's directory.
@@ -51,7 +53,7 @@ func ParseJobID(text string) (JobID, error) {
 		return JobID{}, fmt.Errorf("%w: job id %q: want 32 lower-case hex digits", fs.ErrInvalid, text)
 	}
 	if _, err := hex.Decode(id[:], []byte(text)); err != nil {
-		return JobID{}, fmt.Errorf("%w: job id %q: %v", fs.ErrInvalid, text, err)
+		return JobID{}, fmt.Errorf("%w: job id %q: %w", fs.ErrInvalid, text, err)
 	}
 	return id, nil
 }
@@ -104,6 +106,11 @@ func isMetadataTempName(name string) bool {
 	return found && IsStateFileName(id)
 }
 
+// isMetadataName reports whether name is that of a checkpoint's metadata before or in its disposal.
+func isMetadataName(name string) bool {
+	return name == MetadataName || name == DisposedName || name == emptiedName
+}
+
 func isBarrierName(name string) bool {
 	id, found := strings.CutPrefix(name, barrierPrefix)
 	return found && IsStateFileName(id)
@@ -129,6 +136,14 @@ func parseDisposedMarkName(name string) (int64, bool) {
 		return 0, false
 	}
 	return ParseCheckpointDirName(dir)
+}
+
+// savepointMarkName is the name of the mark of a savepoint that is begun.
+func savepointMarkName(savepoint string) string { return savepoint + begunSuffix }
+
+func isSavepointMarkName(name string) bool {
+	dir, found := strings.CutSuffix(name, begunSuffix)
+	return found && IsSavepointDirName(dir)
 }
 
 func isLowerHex(text string) bool {

@@ -13,7 +13,7 @@ import (
 
 // StateReader reads one state. Where the handle has checksums, every chunk is verified before a byte of it is returned: a
 // mismatch is ErrCorrupt with the file and the chunk's offset, and no byte of the chunk reaches the caller. Read and Seek
-// are for one goroutine; ReadAt is safe for many.
+// are for one goroutine; ReadAt is safe for many. Close may come from any goroutine.
 type StateReader struct {
 	name string
 	size int64
@@ -21,11 +21,12 @@ type StateReader struct {
 	data []byte // inline state
 	sums *Checksums
 
-	pos    int64
-	chunk  []byte // the verified chunk that holds pos, if chunkAt >= 0
-	at     int64
-	buffer *[]byte
-	closed atomic.Bool
+	reading sync.Mutex // held by Read and Seek
+	pos     int64
+	chunk   []byte // the chunk that was verified last for Read
+	at      int64  // offset of chunk, -1 if there is none
+	buffer  *[]byte
+	closed  atomic.Bool
 }
 
 // chunkBuffers hold one verified chunk each.
@@ -92,6 +93,8 @@ func (r *StateReader) Verified() bool { return r.sums != nil }
 
 // Read implements io.Reader.
 func (r *StateReader) Read(p []byte) (int, error) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
 	n, err := r.readAt(p, r.pos, true)
 	r.pos += int64(n)
 	if n > 0 && errors.Is(err, io.EOF) {
@@ -110,6 +113,8 @@ func (r *StateReader) ReadAt(p []byte, off int64) (int, error) {
 
 // Seek implements io.Seeker; a target outside of the state is fs.ErrInvalid, as in Flink.
 func (r *StateReader) Seek(offset int64, whence int) (int64, error) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
 	target := offset
 	switch whence {
 	case io.SeekStart:
@@ -135,9 +140,10 @@ func (r *StateReader) Close() error {
 	if r.closed.Swap(true) {
 		return nil
 	}
-	if r.buffer != nil {
-		chunkBuffers.Put(r.buffer)
-		r.buffer, r.chunk, r.at = nil, nil, -1
+	// A Read that is still under way keeps the buffer: what it does to it must not reach another reader.
+	if r.reading.TryLock() {
+		r.releaseChunk()
+		r.reading.Unlock()
 	}
 	if r.src == nil {
 		return nil
@@ -145,17 +151,26 @@ func (r *StateReader) Close() error {
 	return r.src.Close()
 }
 
+func (r *StateReader) releaseChunk() {
+	if r.buffer != nil {
+		chunkBuffers.Put(r.buffer)
+	}
+	r.buffer, r.chunk, r.at = nil, nil, -1
+}
+
 // readAt reads as io.ReaderAt does. keep allows it to keep the last chunk for the next call of the one reading goroutine.
 func (r *StateReader) readAt(p []byte, off int64, keep bool) (int, error) {
 	switch {
 	case r.closed.Load():
 		return 0, PathError("read", r.name, fs.ErrClosed)
-	case off >= r.size && (len(p) > 0 || !keep):
+	case len(p) == 0:
+		return 0, nil
+	case off >= r.size:
 		return 0, io.EOF
 	case r.src == nil:
 		return bytes.NewReader(r.data).ReadAt(p, off)
 	case r.sums == nil:
-		return r.src.ReadAt(p, off)
+		return r.readUnverified(p, off)
 	}
 	total := 0
 	for total < len(p) && off < r.size {
@@ -170,6 +185,15 @@ func (r *StateReader) readAt(p []byte, off int64, keep bool) (int, error) {
 		return total, io.EOF
 	}
 	return total, nil
+}
+
+// readUnverified reads from a file without checksums, whose length is all that can be checked.
+func (r *StateReader) readUnverified(p []byte, off int64) (int, error) {
+	n, err := r.src.ReadAt(p, off)
+	if end := off + int64(n); errors.Is(err, io.EOF) && end < r.size {
+		err = PathError("read", r.name, fmt.Errorf("%w: the file ends at offset %d of %d", ErrCorrupt, end, r.size))
+	}
+	return n, err
 }
 
 // readChunk copies from the one chunk that holds off.

@@ -23,20 +23,7 @@ type Storage struct {
 // NewStorage checks the settings, all problems at once, and that the file system can keep its promises: the asked
 // durability, and Rename with NoReplace for files. It does no I/O. base is a name on fsys, which may hold an entropy marker.
 func NewStorage(fsys FileSystem, base string, job JobID, opts Options) (*Storage, error) {
-	problems := []error{opts.Validate(), CheckName("open", "/", base)}
-	capabilities := fsys.Capabilities()
-	if _, ok := capabilities.Resolve(opts.Durability); !ok {
-		problems = append(problems, PathError("open", base,
-			fmt.Errorf("%w: durability %v; %s offers %v", errors.ErrUnsupported, opts.Durability, fsys.URI(), capabilities.Durabilities)))
-	}
-	if !capabilities.NoReplaceFiles {
-		problems = append(problems, PathError("open", base,
-			fmt.Errorf("%w: %s cannot rename without replacing, so a checkpoint cannot be published safely", errors.ErrUnsupported, fsys.URI())))
-	}
-	if opts.MinReplicas > 1 && !capabilities.Replicas {
-		problems = append(problems, PathError("open", base,
-			fmt.Errorf("%w: Options.MinReplicas is %d; %s has no replicas", errors.ErrUnsupported, opts.MinReplicas, fsys.URI())))
-	}
+	problems := append(capabilityProblems(fsys, base, opts), opts.Validate(), CheckName("open", "/", base))
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
@@ -46,6 +33,25 @@ func NewStorage(fsys FileSystem, base string, job JobID, opts Options) (*Storage
 		s.jobDir = join(base, job.String())
 	}
 	return s, nil
+}
+
+// capabilityProblems lists what a file system lacks for files to be kept in base as the options ask.
+func capabilityProblems(fsys FileSystem, base string, opts Options) []error {
+	var problems []error
+	lacks := func(format string, args ...any) {
+		problems = append(problems, &fs.PathError{Op: "open", Path: base, Err: fmt.Errorf("%w: "+format, append([]any{errors.ErrUnsupported}, args...)...)})
+	}
+	capabilities := fsys.Capabilities()
+	if _, ok := capabilities.Resolve(opts.Durability); !ok {
+		lacks("durability %v; %s offers %v", opts.Durability, fsys.URI(), capabilities.Durabilities)
+	}
+	if !capabilities.NoReplaceFiles {
+		lacks("%s cannot rename without replacing, so a checkpoint cannot be published safely", fsys.URI())
+	}
+	if opts.MinReplicas > 1 && !capabilities.Replicas {
+		lacks("Options.MinReplicas is %d; %s has no replicas", opts.MinReplicas, fsys.URI())
+	}
+	return problems
 }
 
 // FileSystem returns the file system of the job directory.

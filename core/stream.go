@@ -46,24 +46,25 @@ type streamConfig struct {
 // is lost: every later Write, Flush, Sync and CloseAndGetHandle fails with the same error.
 //
 // Writing is for one goroutine. Close may be called from any goroutine at any time; it breaks a call that hangs in the file
-// system. The context given when the stream was made governs it.
+// system. The context given when the stream was made governs it: once it has ended, every call but Close fails.
 //
 // The rules are Flink's (FsCheckpointStreamFactory.FsCheckpointStateOutputStream), except that a state of exactly the
 // threshold is inline whatever the sizes of its writes, Sync works before a file exists, and a stream that was closed
 // reports it on every call.
 type StateStream struct {
 	cfg *streamConfig
-	ctx context.Context //nolint:containedctx // the context given at creation governs the stream
+	ctx context.Context //nolint:containedctx // the context given at creation governs the stream; nil after the end
 
 	closing atomic.Bool                        // set by Close before it waits for mu
 	cancel  atomic.Pointer[context.CancelFunc] // of the file's context, once there is one
 
 	mu     sync.Mutex
 	buffer *[]byte // pooled; its length is the buffered bytes; nil after the end
-	flown  int64   // bytes handed to writer
+	size   int64   // bytes accepted
 	writer Writer  // nil before the first spill
 	name   string  // of the file, base name
 	path   string  // of the file on the file system
+	doubt  bool    // creating path failed in a way that may have made it all the same
 	sums   chunkSummer
 	failed error // the first failure
 	ended  atomic.Bool
@@ -84,6 +85,7 @@ func (s *StateStream) Write(p []byte) (int, error) {
 	buffer := *s.buffer
 	if len(p) <= cap(buffer)-len(buffer) {
 		*s.buffer = append(buffer, p...)
+		s.size += int64(len(p))
 		return len(p), nil
 	}
 	return s.writeBeyondBuffer(p)
@@ -96,6 +98,7 @@ func (s *StateStream) writeBeyondBuffer(p []byte) (int, error) {
 	if len(p) < cap(buffer) {
 		written = copy(buffer[len(buffer):cap(buffer)], p)
 		*s.buffer = buffer[:cap(buffer)]
+		s.size += int64(written)
 	}
 	if err := s.spill(); err != nil {
 		return written, err
@@ -103,11 +106,10 @@ func (s *StateStream) writeBeyondBuffer(p []byte) (int, error) {
 	rest := p[written:]
 	if len(rest) < cap(buffer) {
 		*s.buffer = append(*s.buffer, rest...)
-		return len(p), nil
-	}
-	if err := s.toFile(rest); err != nil {
+	} else if err := s.toFile(rest); err != nil {
 		return written, err
 	}
+	s.size += int64(len(rest))
 	return len(p), nil
 }
 
@@ -124,21 +126,16 @@ func (s *StateStream) WriteByte(c byte) error {
 		}
 	}
 	*s.buffer = append(*s.buffer, c)
+	s.size++
 	return nil
 }
 
-// Pos is the number of bytes accepted so far, for the writing goroutine; it keeps its last value after the stream has ended.
+// Pos is the number of bytes accepted so far, for the writing goroutine; it keeps its last value after a failure and after
+// the stream has ended.
 func (s *StateStream) Pos() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pos()
-}
-
-func (s *StateStream) pos() int64 {
-	if s.buffer == nil {
-		return s.flown
-	}
-	return s.flown + int64(len(*s.buffer))
+	return s.size
 }
 
 // Flush hands buffered bytes to the file system if the state is above the threshold or already in a file; below, it does
@@ -153,14 +150,18 @@ func (s *StateStream) Flush() error {
 }
 
 func (s *StateStream) flush() error {
-	if s.writer == nil && s.pos() <= int64(s.cfg.threshold) {
+	if s.inlined() {
 		return nil
 	}
 	return s.spill()
 }
 
+// inlined reports whether the state, as it is now, needs no file.
+func (s *StateStream) inlined() bool { return s.writer == nil && s.size <= int64(s.cfg.threshold) }
+
 // Sync is Flush and then makes what is in the file durable. State that is still inline needs none: it becomes durable with
-// the checkpoint's metadata.
+// the checkpoint's metadata. Where the file system does not declare the capability, the error is errors.ErrUnsupported and
+// the stream goes on.
 func (s *StateStream) Sync() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +171,11 @@ func (s *StateStream) Sync() error {
 	if err := s.flush(); err != nil || s.writer == nil {
 		return err
 	}
-	return s.fail(s.writer.Sync())
+	err := s.writer.Sync()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return s.fail(err)
 }
 
 // IsClosed reports whether the stream has ended, by either ending. It never blocks.
@@ -180,15 +185,18 @@ func (s *StateStream) IsClosed() bool {
 
 // CloseAndGetHandle ends the stream and keeps the state. It returns a nil handle if nothing was written, a *BytesHandle for
 // state of at most the threshold, else a *RelativeFileHandle (exclusive state) or a *FileHandle (shared and task-owned state)
-// whose file is closed, has the durability of the storage and exactly the recorded length. When it fails, the file is
-// removed and the error names it if that was not possible either.
+// whose file is closed, has the durability of the storage and exactly the recorded length. When it fails, because of an
+// earlier failure too, the file is removed, and the error names it if that was not possible either.
 func (s *StateStream) CloseAndGetHandle() (StreamHandle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable("close"); err != nil {
+	err := s.usable("close")
+	switch {
+	case err != nil && (s.failed == nil || s.ended.Load()):
 		return nil, err
-	}
-	if s.writer == nil && s.pos() <= int64(s.cfg.threshold) {
+	case err != nil:
+		return nil, errors.Join(err, s.discard())
+	case s.inlined():
 		return s.endInline()
 	}
 	return s.endFile()
@@ -224,9 +232,9 @@ func (s *StateStream) endFile() (StreamHandle, error) {
 func (s *StateStream) fileHandle() StreamHandle {
 	sums := s.sums.finish()
 	if s.cfg.relative {
-		return &RelativeFileHandle{Dir: s.cfg.qualified, Name: s.name, Size: s.flown, Checksums: sums}
+		return &RelativeFileHandle{Dir: s.cfg.qualified, Name: s.name, Size: s.size, Checksums: sums}
 	}
-	return &FileHandle{Path: Qualify(s.cfg.fsys.URI(), s.path), Size: s.flown, Checksums: sums}
+	return &FileHandle{Path: Qualify(s.cfg.fsys.URI(), s.path), Size: s.size, Checksums: sums}
 }
 
 // Close ends the stream and discards the state, its file included. After another ending it does nothing and returns nil. The
@@ -247,23 +255,30 @@ func (s *StateStream) Close() error {
 // discard ends the stream and removes its file.
 func (s *StateStream) discard() error {
 	defer s.end()
-	if s.writer == nil {
-		return nil
-	}
-	if err := s.writer.Abort(); err != nil {
-		return fmt.Errorf("state file left behind: %w", err)
+	switch {
+	case s.writer != nil:
+		if err := s.writer.Abort(); err != nil {
+			return fmt.Errorf("state file left behind: %w", err)
+		}
+	case s.doubt:
+		ctx, cancel := discardContext(s.ctx)
+		defer cancel()
+		if err := removeFile(ctx, s.cfg.fsys, s.path); err != nil {
+			return fmt.Errorf("state file may be left behind: %w", err)
+		}
 	}
 	return nil
 }
 
-// end releases what the stream holds.
+// end releases what the stream holds. A buffer whose Write failed is not used again: a call that was cut off may still be
+// reading it.
 func (s *StateStream) end() {
-	s.flown = s.pos()
 	s.ended.Store(true)
-	if s.buffer != nil {
+	if s.buffer != nil && s.failed == nil {
 		s.cfg.buffers.put(s.buffer)
-		s.buffer = nil
 	}
+	s.buffer = nil
+	s.ctx = nil // an inline handle keeps the stream in memory, and should not keep this too
 	if cancel := s.cancel.Load(); cancel != nil {
 		(*cancel)()
 	}
@@ -276,7 +291,7 @@ func (s *StateStream) usable(op string) error {
 	case s.ended.Load() || s.closing.Load():
 		return &fs.PathError{Op: op, Path: s.where(), Err: fs.ErrClosed}
 	}
-	return nil
+	return s.fail(PathError(op, s.where(), s.ctx.Err()))
 }
 
 func (s *StateStream) where() string {
@@ -286,11 +301,15 @@ func (s *StateStream) where() string {
 	return s.cfg.dir
 }
 
-// fail remembers the first error.
+// fail remembers the first error. A call that Close broke fails because of that, whatever the file system calls it.
 func (s *StateStream) fail(err error) error {
-	if err != nil && s.failed == nil {
-		s.failed = err
+	if err == nil || s.failed != nil {
+		return err
 	}
+	if s.closing.Load() && errors.Is(err, context.Canceled) {
+		err = brokenOff(err)
+	}
+	s.failed = err
 	return err
 }
 
@@ -312,7 +331,6 @@ func (s *StateStream) spill() error {
 func (s *StateStream) toFile(p []byte) error {
 	s.sums.add(p)
 	n, err := s.writer.Write(p)
-	s.flown += int64(n)
 	if err == nil && n < len(p) {
 		err = PathError("write", s.path, io.ErrShortWrite)
 	}
@@ -333,17 +351,17 @@ func (s *StateStream) create() error {
 		if id, err = s.cfg.newUUID(); err != nil {
 			return PathError("create", s.cfg.dir, err)
 		}
-		name := id.String()
 		var path string
-		if path, err = placeFile(ctx, s.cfg.fsys, join(s.cfg.dir, name)); err != nil {
+		if path, err = placeFile(ctx, s.cfg.fsys, join(s.cfg.dir, id.String())); err != nil {
 			break
 		}
 		var w Writer
 		if w, err = s.cfg.fsys.Create(ctx, path, s.cfg.create); err == nil {
-			s.writer, s.name, s.path = w, name, path
+			s.writer, s.name, s.path = w, id.String(), path
 			return nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
+			s.path, s.doubt = path, inDoubt(err)
 			break
 		}
 	}

@@ -1,0 +1,122 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/hdfsckpt/hdfsckpt/core"
+)
+
+// failed is a checkpoint that was aborted. Its tasks may be late with their acknowledgements.
+type failed struct {
+	id        int64
+	inherited []core.Object
+}
+
+// maxFailed is how many of them are remembered. What tasks write for older ones is left to the next sweep.
+const maxFailed = 16
+
+func (c *Coordinator) rememberFailed(p *pending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = append(c.failed, failed{id: p.trigger.CheckpointID, inherited: p.inherited})
+	c.failed = slices.Clone(c.failed[max(0, len(c.failed)-maxFailed):])
+}
+
+// failedBefore returns the aborted checkpoint with an id, if it is remembered.
+func (c *Coordinator) failedBefore(id int64) (failed, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.failed, func(f failed) bool { return f.id == id })
+	if i < 0 {
+		return failed{}, false
+	}
+	return c.failed[i], true
+}
+
+// discarding is what tasks wrote for a checkpoint in vain.
+type discarding struct {
+	id      int64
+	objects []core.Object // discard may change it
+	// inherited are the objects of the checkpoint's base. They were not written for it, and others may need them.
+	inherited []core.Object
+	// without is the undecided checkpoint that does not count, nil for none.
+	without *pending
+	// places to delete in.
+	places []core.Place
+}
+
+// discardParallelism is how many files are deleted at the same time.
+const discardParallelism = 8
+
+// discard deletes files that nobody can need: no complete and no undecided checkpoint refers to them.
+func (c *Coordinator) discard(ctx context.Context, d discarding) {
+	if len(d.objects) == 0 || c.fence() != nil {
+		return
+	}
+	location, err := c.opts.Storage.ResolveLocation(ctx, d.id, nil)
+	if err != nil {
+		return // there is no such checkpoint, and so no file of it
+	}
+	objects := slices.DeleteFunc(d.objects, func(o core.Object) bool {
+		return !slices.Contains(d.places, location.Place(o.Path))
+	})
+	unneeded := c.unneeded(objects, d.inherited, d.without)
+	next := make(chan string)
+	var workers sync.WaitGroup
+	for range min(discardParallelism, len(unneeded)) {
+		workers.Go(func() {
+			for path := range next {
+				if err := core.Discard(ctx, c.opts.Storage.Opener(), &core.FileHandle{Path: path}); err != nil {
+					c.leftBehind(d.id, "a state file that no checkpoint needs could not be deleted; the next sweep finds it", err)
+				}
+			}
+		})
+	}
+	for _, path := range unneeded {
+		next <- path
+	}
+	close(next)
+	workers.Wait()
+}
+
+// unneeded returns the paths of those objects that nobody can need.
+func (c *Coordinator) unneeded(objects, inherited []core.Object, without *pending) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.blind {
+		return nil
+	}
+	needed := core.NeededNames{}
+	problems := []error{needed.Add(inherited)}
+	for i := range c.complete {
+		problems = append(problems, needed.Add(c.complete[i].objects))
+	}
+	for p := range c.undecided() {
+		if p != without {
+			problems = append(problems, needed.Add(p.objects))
+		}
+	}
+	if errors.Join(problems...) != nil {
+		return nil // not all that is needed is known
+	}
+	return planDiscard(objects, needed)
+}
+
+// planDiscard returns the paths of those files, each once, that nobody needs.
+func planDiscard(objects []core.Object, needed core.NeededNames) []string {
+	var paths []string
+	planned := map[string]bool{}
+	for i := range objects {
+		path := objects[i].Path
+		_, name, err := core.SplitQualified(path)
+		if err != nil || objects[i].Directory || needed.Cover(name) || planned[path] {
+			continue
+		}
+		planned[path] = true
+		paths = append(paths, path)
+	}
+	return paths
+}
