@@ -221,15 +221,14 @@ func TestAJobThatWasKilledEndsWithTheRightCountsAndNoGarbage(t *testing.T) {
 }
 
 func TestDemoEndsWithExactlyTheRightCounts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
 	input, _ := prepareInput(t, 40)
 	dir := t.TempDir()
 	t.Setenv(asCommand, "1")
 	var out strings.Builder
-	err := run(t.Context(), []string{"demo", "--input", input, "--passes", "150", "--chunk", "1", "--interval", "20ms", "--kills", "5",
-		"--dir", dir}, &out, &out)
+	err := run(t.Context(), []string{
+		"demo", "--input", input, "--passes", "150", "--chunk", "1", "--interval", "20ms", "--kills", "5",
+		"--dir", dir,
+	}, &out, &out)
 	t.Log(out.String())
 	require.NoError(t, err)
 	require.Contains(t, out.String(), "exactly right")

@@ -1,0 +1,80 @@
+package architecture
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// dependencies are the modules of others that whoever builds these packages gets, on all systems we support together. A
+// longer list is a decision; it is taken here.
+var dependencies = []struct {
+	packages, modules []string
+}{
+	{
+		[]string{"core", "localfs"},
+		[]string{"github.com/google/uuid", "golang.org/x/sys"},
+	},
+	{
+		[]string{"core/metadata", "core/coordinator", "core/memfs", "core/faultfs"},
+		[]string{"github.com/google/uuid"},
+	},
+	{
+		[]string{"cmd/hdfsckpt"},
+		[]string{
+			"github.com/google/uuid",
+			"github.com/spf13/cobra",
+			"github.com/spf13/pflag", // of cobra
+			"golang.org/x/sys",
+			"golang.org/x/term",
+		},
+	},
+}
+
+func TestDependencies(t *testing.T) {
+	for _, d := range dependencies {
+		t.Run(strings.Join(d.packages, " "), func(t *testing.T) {
+			got := map[string]bool{}
+			for _, goos := range []string{"linux", "darwin"} {
+				for _, m := range modulesOf(t, goos, d.packages) {
+					got[m] = true
+				}
+			}
+			for m := range got {
+				if !slices.Contains(d.modules, m) {
+					t.Errorf("%v now need %s; instead: use the standard library, or add it to the list in internal/architecture/dependencies_test.go with a reason", d.packages, m)
+				}
+			}
+		})
+	}
+}
+
+// modulesOf lists the modules of the packages' imports, direct and indirect, except the standard library and this module.
+// Packages that are not there have none.
+func modulesOf(t *testing.T, goos string, packages []string) []string {
+	args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
+	flags := len(args)
+	for _, p := range packages {
+		if _, err := os.Stat(path.Join(root, p)); err == nil {
+			args = append(args, "./"+p)
+		}
+	}
+	if len(args) == flags {
+		t.Skipf("%v are not there yet", packages)
+	}
+	list := exec.Command("go", args...)
+	list.Dir = root
+	list.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	var stderr strings.Builder
+	list.Stderr = &stderr
+	out, err := list.Output()
+	require.NoError(t, err, stderr.String())
+	modules := strings.Fields(string(out))
+	slices.Sort(modules)
+	return slices.DeleteFunc(slices.Compact(modules), func(m string) bool { return m == module })
+}

@@ -1,0 +1,30 @@
+# Sourced after parts.sh: the parts that start real processes and kill them.
+
+process_parts() {
+  part "kill -9 sweep ($1 kills)" kill9 "$1"
+  part demo make --no-print-directory demo
+  if [ -d testenv ]; then
+    part "real servers" real_servers
+  fi
+}
+
+# Every package whose tests ask testenv for servers, and testenv itself.
+real_servers() {
+  # shellcheck disable=SC2046 # a list of words
+  go test -count=1 -timeout 40m ./testenv/... $(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... |
+    awk '/[[ ]github.com\/hdfsckpt\/hdfsckpt\/testenv[] ]/ && $1 !~ /\/testenv/ {print $1}')
+}
+
+# The sweep is an ordinary test that needs to be asked for, because it takes minutes. Asking and getting none is a failure.
+kill9() {
+  local out status=0
+  out=$(mktemp)
+  HDFSCKPT_KILL9=$1 go test -count=1 -v -timeout 20m -run Kill9 ./examples/wordcount >"$out" 2>&1 || status=$?
+  grep -vE '^=== (RUN|PAUSE|CONT|NAME)' "$out"
+  if [ "$status" -eq 0 ] && ! grep -q '^--- PASS: .*Kill9' "$out"; then
+    echo "no kill -9 test ran" >&2
+    status=1
+  fi
+  rm -f "$out"
+  return "$status"
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# stress.sh ROUNDS: the tests again and again in random order, then a long kill -9 sweep. The seeds are in the output.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+. scripts/parts.sh
+. scripts/check-parts.sh
+. scripts/process-parts.sh
+
+race=
+if has_race; then race=-race; else left_out race "it needs cgo and a C compiler"; fi
+# shellcheck disable=SC2086 # may be empty
+part "$1 rounds of tests" check_tests $race -count="$1" -shuffle=on -timeout 60m
+kills=$((4 * ${KILLS:-50}))
+part "kill -9 sweep ($kills kills)" kill9 "$kills"
+summary
