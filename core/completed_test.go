@@ -43,11 +43,14 @@ func TestDiscardOfAFileThatIsGoneIsSuccess(t *testing.T) {
 		want   error
 		calls  int
 	}{
-		// Flink: FileStateHandleTest.testDiscardFileForNonExistingFile, the three cases of a missing file and the two of one
-		// that is still there: the removal answers well, or fails, and a look tells.
-		"gone, well answered":        {false, faultfs.Fault{}, nil, 1},
-		"gone, answered as failed":   {false, faultfs.Fault{Err: core.ErrUnavailable}, nil, 2},
-		"removed, but reply lost":    {true, faultfs.Fault{Err: core.ErrUnavailable, After: true}, nil, 2},
+		// Flink: FileStateHandleTest.testDiscardStateForNonExistingFileWithoutAnErrorBeingExposedByTheFileSystem
+		"gone, well answered": {false, faultfs.Fault{}, nil, 1},
+		// Flink: FileStateHandleTest.testDiscardStateForNonExistingFileWithDeleteCallReturningFalse
+		// Flink: FileStateHandleTest.testDiscardStateForNonExistingFileWithEDeleteCallFailing
+		"gone, answered as failed": {false, faultfs.Fault{Err: core.ErrUnavailable}, nil, 2},
+		"removed, but reply lost":  {true, faultfs.Fault{Err: core.ErrUnavailable, After: true}, nil, 2},
+		// Flink: FileStateHandleTest.testDiscardStateWithDeletionFailureThroughException
+		// Flink: FileStateHandleTest.testDiscardStateWithDeletionFailureThroughReturnValue
 		"still there, failed":        {true, faultfs.Fault{Err: core.ErrUnavailable}, core.ErrUnavailable, 2},
 		"still there, not permitted": {true, faultfs.Fault{Err: fs.ErrPermission}, fs.ErrPermission, 2},
 	} {

@@ -93,7 +93,7 @@ func TestDurabilityHasAName(t *testing.T) {
 
 func TestHandlesKnowTheirSize(t *testing.T) {
 	// Flink: FileStateHandleTest.testCollectSizeStats
-	// Flink: ByteStreamStateHandleTest.testCollectSizeStats
+	// Flink: ByteStreamStateHandleTest, its test of size statistics
 	for _, tt := range []struct {
 		handle core.StreamHandle
 		want   int64

@@ -14,6 +14,8 @@ type DisposalFacts struct {
 	Objects []Object
 	// Needed is what other checkpoints need.
 	Needed NeededNames
+	// Place, where the storage scatters its files by entropy, tells the places of files outside of Dir; else nil.
+	Place func(qualified string) Place
 	// SharedBlocked, if not "", is the reason why no shared file may be deleted: what others need is not known completely.
 	SharedBlocked string
 }
@@ -50,6 +52,7 @@ const (
 //   - In its own directory: the files that its metadata names, files named like state files (those of workers that were
 //     late), and temporaries of its metadata. Everything else there is foreign and kept.
 //   - In the job's shared directory: the files that its metadata names and no other checkpoint needs.
+//   - Where the storage scatters files by entropy: the same in the directories that stand for these two.
 //   - Anything else that its metadata names is kept: task-owned state, and files of other jobs or places.
 func PlanDisposal(facts DisposalFacts) DisposalPlan {
 	var plan DisposalPlan
@@ -82,6 +85,17 @@ func PlanDisposal(facts DisposalFacts) DisposalPlan {
 	return plan
 }
 
+// place tells where an object lies that is not directly in the checkpoint's directory.
+func (f *DisposalFacts) place(object Object, name string) Place {
+	switch {
+	case f.SharedDir != "" && name != f.SharedDir && Within(f.SharedDir, name):
+		return InSharedDir
+	case f.Place != nil:
+		return f.Place(object.Path)
+	}
+	return Elsewhere
+}
+
 // onThis reports whether a path with this URI is on the file system of the checkpoint.
 func (f *DisposalFacts) onThis(uri string) bool { return uri == "" || uri == f.URI }
 
@@ -99,18 +113,18 @@ func (p *DisposalPlan) outside(facts DisposalFacts, object Object, settled map[s
 		return
 	}
 	settled[name] = true
-	switch {
+	switch place := facts.place(object, name); {
 	case parentDir(name) == facts.Dir:
 		// Named, but gone already: an earlier run removed it.
 	case Within(facts.Dir, name):
 		p.keep(name, keptBelowOne)
-	case facts.SharedDir == "" || name == facts.SharedDir || !Within(facts.SharedDir, name):
+	case place != InSharedDir && place != InCheckpointDir:
 		p.keep(name, keptOutside)
 	case object.Directory:
 		p.keep(name, keptMerged)
 	case facts.Needed.Cover(name):
 		p.keep(name, keptNeeded)
-	case facts.SharedBlocked != "":
+	case place == InSharedDir && facts.SharedBlocked != "":
 		p.keep(name, facts.SharedBlocked)
 	default:
 		p.Remove = append(p.Remove, name)

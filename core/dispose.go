@@ -66,7 +66,7 @@ func (o *Owner) Dispose(ctx context.Context, id int64, opts DisposeOptions) (*Di
 	}
 	d := &disposal{
 		fsys: o.storage.fsys, dir: join(o.storage.JobDir(), CheckpointDirName(id)), opts: opts,
-		owner: o, mark: join(o.dir, disposedMarkName(id)),
+		owner: o, mark: join(o.dir, disposedMarkName(id)), scatter: o.storage.checkpointLocation(id),
 	}
 	if !opts.DryRun {
 		// An earlier call may have failed between the two renames of uncommit.
@@ -86,6 +86,8 @@ type disposal struct {
 
 	owner *Owner // nil where the caller's word is taken
 	mark  string // what the metadata is called on its way through the claim's directory
+	// scatter is where the owner's storage puts the checkpoint's files.
+	scatter *Location
 }
 
 func (d *disposal) run(ctx context.Context) (*DisposalReport, error) {
@@ -248,6 +250,9 @@ func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (Disp
 	if _, ok := ParseCheckpointDirName(path.Base(d.dir)); ok {
 		facts.SharedDir = join(jobDir, SharedDirName)
 	}
+	if d.scatter != nil && d.scatter.Scattered() {
+		facts.Place = d.scatter.Place
+	}
 	if !d.opts.IgnoreMetadata {
 		data, err := readWhole(ctx, d.fsys, join(d.dir, target.metadata))
 		if err != nil {
@@ -261,7 +266,7 @@ func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (Disp
 	if err := facts.Needed.Add(d.opts.Protected); err != nil {
 		return facts, fmt.Errorf("nothing was deleted; DisposeOptions.Protected: %w", err)
 	}
-	if facts.SharedDir != "" && (d.owner == nil || !d.opts.KeepShared && refersTo(facts, facts.SharedDir)) {
+	if facts.SharedDir != "" && (d.owner == nil || !d.opts.KeepShared && refersToShared(facts)) {
 		others, err := collectNeeds(ctx, d.fsys, jobDir, d.dir, d.opts.Read)
 		if err != nil {
 			return facts, fmt.Errorf("nothing was deleted, since it is not known what other checkpoints need: %w", err)
@@ -275,11 +280,11 @@ func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (Disp
 	return facts, nil
 }
 
-// refersTo reports whether any object of the checkpoint lies in dir.
-func refersTo(facts DisposalFacts, dir string) bool {
+// refersToShared reports whether any object lies in the job's shared directory.
+func refersToShared(facts DisposalFacts) bool {
 	for _, object := range facts.Objects {
 		uri, name, err := SplitQualified(object.Path)
-		if err == nil && facts.onThis(uri) && Within(dir, name) {
+		if err == nil && facts.onThis(uri) && (Within(facts.SharedDir, name) || facts.place(object, name) == InSharedDir) {
 			return true
 		}
 	}

@@ -14,6 +14,9 @@ import (
 // occurrence of a marker is replaced by random characters, and the directory that results is made. `_metadata` must be
 // found without listing, so there the marker is removed instead. Everything else passes through.
 //
+// What a disposal knows by name it finds; a sweep does not look for files that a crash left in the directories of random
+// characters, which would take a listing of everything.
+//
 // (Flink's EntropyInjector, whose marker is the file system's s3.entropy.key.)
 type EntropyFS struct {
 	FileSystem

@@ -38,8 +38,9 @@ func TestEntropyReplacesAndRemovesItsMarker(t *testing.T) {
 		{"/_entropy_/file", "^/[0-9a-f]{4}/file$", "/file", true},
 		{"/path/_entropy_", "^/path/[0-9a-f]{4}$", "/path", true},
 		{"/_entropy_", "^/[0-9a-f]{4}$", "/", true},
-		// Flink: EntropyInjectorTest.testPathMatchingWithSegment, a part of a component
+		// Flink: EntropyInjectorTest.testEntropyNotFullSegment
 		{"/path/a_entropy_b/file", "^/path/a[0-9a-f]{4}b/file$", "/path/ab/file", true},
+		{"/entropy-_entropy_-suffix/file", "^/entropy-[0-9a-f]{4}-suffix/file$", "/entropy--suffix/file", true},
 		// The first occurrence counts.
 		{"/_entropy_/_entropy_", "^/[0-9a-f]{4}/_entropy_$", "/_entropy_", true},
 	} {
@@ -110,7 +111,8 @@ type closedDecorator struct{ core.FileSystem }
 
 func TestEntropyIsFoundBelowOtherDecorators(t *testing.T) {
 	// Flink: EntropyInjectorTest.testWithSafetyNet
-	// Flink: EntropyInjectorTest.testClassLoaderFixingFs
+	// Flink: EntropyInjectorTest.testClassLoaderFixingFsWithSafetyNet
+	// Flink: EntropyInjectorTest.testClassLoaderFixingFsWithoutSafeyNet
 	// Flink: EntropyInjectorTest.testIsEntropyFs
 	// Flink: EntropyInjectorTest.testIsEntropyFsWithNullEntropyKey
 	// Flink: EntropyInjectorTest.testIsEntropyFsPathDoesNotIncludeEntropyKey

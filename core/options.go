@@ -16,6 +16,8 @@ const (
 	DefaultInlineThreshold = 20 << 10
 	// MaxInlineThreshold is the largest threshold that is accepted.
 	MaxInlineThreshold = 1 << 20
+	// MaxWriteBuffer is the largest write buffer in bytes that is accepted.
+	MaxWriteBuffer = 64 << 20
 	// DefaultWriteBuffer is the default size of the write buffer in bytes; it is raised to the threshold.
 	DefaultWriteBuffer = 4 << 10
 	// NeverInline as InlineThreshold makes every state that is not empty a file.
@@ -50,7 +52,7 @@ type Options struct {
 	// DefaultInlineThreshold, NeverInline switches it off; at most MaxInlineThreshold.
 	InlineThreshold int
 
-	// WriteBuffer is the size in bytes of a state stream's buffer. 0 is DefaultWriteBuffer. A value below the threshold is
+	// WriteBuffer is the size in bytes of a state stream's buffer. 0 is DefaultWriteBuffer, at most MaxWriteBuffer. A value below the threshold is
 	// raised to it.
 	WriteBuffer int
 
@@ -94,6 +96,9 @@ func (o Options) Validate() error {
 	}
 	if o.WriteBuffer < 0 {
 		bad("Options.WriteBuffer is %d: it must not be negative", o.WriteBuffer)
+	}
+	if o.WriteBuffer > MaxWriteBuffer {
+		bad("Options.WriteBuffer is %d: at most %d", o.WriteBuffer, MaxWriteBuffer)
 	}
 	if o.MinReplicas < 0 {
 		bad("Options.MinReplicas is %d: it must not be negative", o.MinReplicas)

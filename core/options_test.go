@@ -32,6 +32,7 @@ func TestOptionsReportEveryProblemAtOnceByItsField(t *testing.T) {
 	for _, field := range []string{"InlineThreshold is -2", "WriteBuffer is -1", "MinReplicas is -2", "Durability is 4", "SavepointDir"} {
 		require.ErrorContains(t, err, "Options."+field)
 	}
+	require.ErrorContains(t, core.Options{WriteBuffer: core.MaxWriteBuffer + 1}.Validate(), "Options.WriteBuffer")
 	for field, opts := range map[string]core.Options{
 		"InlineThreshold": {InlineThreshold: core.MaxInlineThreshold + 1},
 		"WriteBuffer":     {WriteBuffer: -5},

@@ -39,6 +39,9 @@ func (l *Location) Place(qualified string) Place {
 	return Elsewhere
 }
 
+// Scattered reports whether the location's files lie in directories with random characters instead of its own.
+func (l *Location) Scattered() bool { return hasEntropy(l.fsys, l.dir) }
+
 // within reports whether name lies below dir, which may hold an entropy marker.
 func (l *Location) within(dir, name string) bool {
 	for parent := path.Dir(name); len(parent) > 1; parent = path.Dir(parent) {

@@ -79,10 +79,14 @@ func readerForms(t testing.TB, content []byte) map[string]*core.StateReader {
 }
 
 func TestStateReaderIsAReader(t *testing.T) {
+	// Flink: ByteStreamStateHandleTest.testStreamWithEmptyByteArray
 	for _, size := range []int{0, 1, 99, 100, 1000} {
 		for name, r := range readerForms(t, noise(size)) {
 			t.Run(fmt.Sprintf("%d bytes/%s", size, name), func(t *testing.T) {
 				require.Equal(t, int64(size), r.Size())
+				n, err := r.Read(nil)
+				require.NoError(t, err)
+				require.Zero(t, n)
 				require.NoError(t, iotest.TestReader(r, noise(size)))
 			})
 		}
@@ -135,7 +139,7 @@ func TestStateReaderSeeksInsideTheState(t *testing.T) {
 	// Flink: ByteStreamStateHandleTest.testStreamSeekAndPos
 	// Flink: ByteStreamStateHandleTest.testStreamSeekOutOfBounds
 	// Flink: ByteStreamStateHandleTest.testBulkRead
-	// Flink: ByteStreamStateHandleTest.testEmptyState
+	// Better than ByteStreamStateHandleTest.testBulkReadIndexOutOfBounds: a slice has no index that could be wrong.
 	content := []byte{34, 25, 22, 66, 88, 54}
 	for name, r := range readerForms(t, content) {
 		t.Run(name, func(t *testing.T) {

@@ -56,6 +56,14 @@ func (c *Coordinator) takeBack(ctx context.Context, p *pending, published progre
 	return nil
 }
 
+// leftByAbort returns where files of a checkpoint remain when its directory is gone.
+func leftByAbort(location *core.PendingLocation) []core.Place {
+	if location != nil && location.Scattered() {
+		return writtenIn
+	}
+	return []core.Place{core.InSharedDir}
+}
+
 // aborted is the outcome of a checkpoint that certainly does not exist.
 func (c *Coordinator) aborted(p *pending) {
 	ctx, cancel := detached(p.ctx)
@@ -63,7 +71,7 @@ func (c *Coordinator) aborted(p *pending) {
 	t := p.trigger
 	c.discard(ctx, discarding{
 		id: t.CheckpointID, objects: slices.Concat(p.objects, p.refused), inherited: p.inherited, without: p,
-		places: []core.Place{core.InSharedDir}, // its directory is gone
+		places: leftByAbort(p.location),
 	})
 	c.forget(p)
 	c.rememberFailed(p)
