@@ -77,7 +77,7 @@ func resolve(h core.StreamHandle) (string, *Error) {
 		if h.Dir == "" {
 			return "", invalid("the relative name %.200q has no directory to be resolved against", h.Name)
 		}
-		return resolvePath(h.Dir + "/" + h.Name)
+		return resolvePath(h.Path())
 	}
 	return "", invalid("a handle of type %s refers to no file", kindOfStream(h))
 }
