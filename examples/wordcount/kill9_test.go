@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // kills is how many kills the sweep makes: a few by default, HDFSCKPT_KILL9 says how many.
