@@ -2,6 +2,7 @@ package localfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -108,6 +109,9 @@ func (w *writer) Close() error {
 		return nil
 	}
 	w.leave()
+	if w.is(discarded) && errors.Is(err, fs.ErrNotExist) {
+		err = fs.ErrClosed // Abort has removed the file under the commit
+	}
 	return pathError("close", w.name, err)
 }
 

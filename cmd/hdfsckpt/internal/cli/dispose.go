@@ -30,8 +30,8 @@ If the metadata is damaged, it cannot say what to delete, and the disposal is re
 --ignore-metadata then deletes what has the form of a state file in the checkpoint's own
 directory, and nothing else.`
 
-const disposeExample = `  hdfsckpt dispose hdfs://ns1/savepoints/savepoint-6bd2fa-3fc4547e9d48
-  hdfsckpt dispose --yes hdfs://ns1/savepoints/savepoint-6bd2fa-3fc4547e9d48
+const disposeExample = `  hdfsckpt dispose /data/savepoints/savepoint-6bd2fa-3fc4547e9d48
+  hdfsckpt dispose --yes /data/savepoints/savepoint-6bd2fa-3fc4547e9d48
   hdfsckpt dispose --yes --ignore-metadata /ckpt/6bd2fa7d01be4e0250072f87fde49bec/chk-41`
 
 func newDispose(s *session) *cobra.Command {

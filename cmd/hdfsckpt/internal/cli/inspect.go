@@ -19,7 +19,7 @@ The files that the checkpoint needs are not looked at: that is what verify does.
 of keyed states are inside of the state files, not in the metadata. The names of operators
 are there from version 5 on (Flink 2.0), and in what this project's library wrote.`
 
-const inspectExample = `  hdfsckpt inspect hdfs://ns1/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec/chk-42
+const inspectExample = `  hdfsckpt inspect /data/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec/chk-42
   hdfsckpt inspect --subtasks --largest 20 /ckpt/chk-42
   hdfsckpt inspect --json /ckpt/chk-42 | jq '.result.operators[] | {name, uid, state_bytes}'`
 

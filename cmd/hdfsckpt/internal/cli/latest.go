@@ -23,8 +23,8 @@ checkpoint is a different state, and whether that will do is for you to decide.
 --allow-older then takes the newest one whose metadata can be used, and says what it
 passed over. A checkpoint that cannot be read at the moment is never passed over.`
 
-const latestExample = `  hdfsckpt latest hdfs://ns1/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec
-  hdfsckpt latest --job 6bd2fa7d01be4e0250072f87fde49bec hdfs://ns1/flink/checkpoints
+const latestExample = `  hdfsckpt latest /data/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec
+  hdfsckpt latest --job 6bd2fa7d01be4e0250072f87fde49bec /data/flink/checkpoints
   flink run -s "$(hdfsckpt latest /ckpt)" job.jar`
 
 func newLatest(s *session) *cobra.Command {

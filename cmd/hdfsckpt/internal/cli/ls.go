@@ -29,8 +29,8 @@ several checkpoints share count for each. A plus means that some have no recorde
 may be larger. Names that are not those of checkpoints, savepoints or jobs are passed over
 without a look. ls writes nothing and may look at a directory that a job is using.`
 
-const lsExample = `  hdfsckpt ls hdfs://ns1/flink/checkpoints
-  hdfsckpt ls --fs hdfs://ns1 /flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec
+const lsExample = `  hdfsckpt ls /data/flink/checkpoints
+  hdfsckpt ls file:///data/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec
   hdfsckpt ls --json /savepoints | jq -r '.result.entries[] | select(.state == "broken") | .pointer'`
 
 func newLs(s *session) *cobra.Command {

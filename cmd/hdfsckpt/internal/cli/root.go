@@ -23,14 +23,13 @@ type globalFlags struct {
 const defaultFS = "file://"
 
 const rootLong = `hdfsckpt looks at the checkpoints and savepoints of Apache Flink, and of jobs that use
-this project's library, on HDFS or on a local disk: what is there, what is in it, whether
-it is all there. It can dispose of them. It needs no JVM and no cluster configuration
-beyond that of the file system.
+this project's library: what is there, what is in it, whether it is all there. It can
+dispose of them. It needs no JVM.
 
 A ROOT is a directory that holds checkpoints; a POINTER is the directory of one checkpoint
-or savepoint, or its _metadata file. Both are URLs (hdfs://ns1/flink/checkpoints,
-file:///ckpt) or plain paths. A plain path is local, unless --fs names another file
-system.
+or savepoint, or its _metadata file. Both are URLs (file:///ckpt) or plain paths. A plain
+path is local, unless --fs names another file system. There is no HDFS client in this
+build yet: hdfs:// URLs are refused.
 
 Nothing but "dispose --yes" changes anything.
 
@@ -42,8 +41,8 @@ Exit codes:
   130  interrupted
   141  the reader of the standard output went away`
 
-const rootExample = `  hdfsckpt ls hdfs://ns1/flink/checkpoints
-  flink run -s "$(hdfsckpt latest hdfs://ns1/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec)" job.jar
+const rootExample = `  hdfsckpt ls /data/flink/checkpoints
+  flink run -s "$(hdfsckpt latest /data/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec)" job.jar
   hdfsckpt inspect /ckpt/6bd2fa7d01be4e0250072f87fde49bec/chk-42
   hdfsckpt verify --deep /ckpt/6bd2fa7d01be4e0250072f87fde49bec/chk-42
   hdfsckpt dispose /savepoints/savepoint-6bd2fa-3fc4547e9d48`
@@ -51,7 +50,7 @@ const rootExample = `  hdfsckpt ls hdfs://ns1/flink/checkpoints
 func newRoot(s *session) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
-		Use: Name, Short: "Look at, verify and dispose of checkpoints on HDFS or local disk",
+		Use: Name, Short: "Look at, verify and dispose of checkpoints",
 		Long: rootLong, Example: rootExample,
 		SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,7 +74,7 @@ func newRoot(s *session) *cobra.Command {
 		return report.UsageProblem(err.Error(), "")
 	})
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { s.setCurrent(cmd) }
-	_ = root.RegisterFlagCompletionFunc("fs", cobra.FixedCompletions([]string{"file://", "hdfs://"}, cobra.ShellCompDirectiveNoSpace))
+	_ = root.RegisterFlagCompletionFunc("fs", cobra.FixedCompletions([]string{"file://"}, cobra.ShellCompDirectiveNoSpace))
 	_ = root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions)
 	root.AddCommand(newLs(s), newLatest(s), newInspect(s), newVerify(s), newDispose(s))
 	return root

@@ -95,7 +95,7 @@ func TestCompletionKnowsVerbsAndFlagValues(t *testing.T) {
 	for args, want := range map[string]string{
 		"__complete ver":                   "verify\tCheck that a checkpoint is all there",
 		"__complete inspect --format ":     "flink-dump",
-		"__complete ls --fs ":              "hdfs://",
+		"__complete ls --fs ":              "file://",
 		"__complete dispose --ignore":      "--ignore-metadata",
 		"__complete verify --path-map= --": "--deep",
 	} {

@@ -35,8 +35,8 @@ A checkpoint that was moved may hold the absolute paths of its old place: --path
 OLD=NEW says where a directory is now, and may be given several times; the first that fits
 a path is used.`
 
-const verifyExample = `  hdfsckpt verify hdfs://ns1/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec/chk-42
-  hdfsckpt verify --deep --parallel 32 hdfs://ns1/savepoints/savepoint-6bd2fa-3fc4547e9d48
+const verifyExample = `  hdfsckpt verify /data/flink/checkpoints/6bd2fa7d01be4e0250072f87fde49bec/chk-42
+  hdfsckpt verify --deep --parallel 32 /data/savepoints/savepoint-6bd2fa-3fc4547e9d48
   hdfsckpt verify --path-map hdfs://old/flink=/backup/flink /backup/flink/6bd2fa7d01be4e0250072f87fde49bec/chk-42
   hdfsckpt verify --json /ckpt/*/chk-* | jq '.result.checkpoints[] | select(.verdict != "sound")'`
 
