@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"io/fs"
+	"path"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/core/faultfs"
+	"github.com/hdfsckpt/hdfsckpt/core/memfs"
 )
 
 // An older owner, or a reader on NFS, may keep a directory from being empty for a moment.
@@ -92,4 +94,25 @@ func TestSweepWhoseDisposalIsFinishedByTheOlderOwner(t *testing.T) {
 	require.Equal(t, []int64{2}, report.Abandoned)
 	require.False(t, exists(t, z.mem, late))
 	requireIntact(t, z.mem, z.newer)
+}
+
+// An older owner that was itself still fencing goes on removing what it had moved into its directory, through a descriptor
+// or because its call was under way, while the next owner settles the marks in there.
+func TestAClaimGoesOnWhenWhatItFencesVanishes(t *testing.T) {
+	ctx := context.Background()
+	mem := memfs.New(memfs.Options{})
+	markRigOwner(t, mem)
+	vanished := 0
+	faults := faultfs.Wrap(mem, func(c faultfs.Call) faultfs.Fault {
+		if c.Op == faultfs.OpList && strings.Contains(path.Base(c.Name), "fenced-epoch-") {
+			vanished++
+			if err := mem.RemoveAll(ctx, c.Name); err != nil {
+				t.Error(err)
+			}
+		}
+		return faultfs.Fault{}
+	})
+	owner := markRigOwner(t, faults)
+	require.Equal(t, 1, vanished)
+	require.NoError(t, owner.Check(ctx))
 }

@@ -230,8 +230,12 @@ func (o *Owner) fenceEpoch(ctx context.Context, epoch uint64) error {
 // begun, so that it can be resumed, and removes savepoints that were not finished.
 func (o *Owner) settleMarks(ctx context.Context, dir string) error {
 	for info, err := range o.storage.fsys.List(ctx, dir) {
+		if errors.Is(err, fs.ErrNotExist) {
+			// An older owner that was still fencing removes what it had settled itself; or the own claim is lost.
+			return o.Check(ctx)
+		}
 		if err != nil {
-			return o.explain(ctx, err)
+			return err
 		}
 		name := join(dir, info.Name)
 		switch id, isMark := parseDisposedMarkName(info.Name); {

@@ -47,6 +47,9 @@ func (l *PendingLocation) forgetSavepoint(ctx context.Context) {
 func (o *Owner) removeUnfinishedSavepoint(ctx context.Context, mark string) {
 	logger := o.storage.opts.Logger
 	dir, err := readWhole(ctx, o.storage.fsys, mark)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // an older owner that was still fencing has settled it
+	}
 	if err != nil {
 		logger.WarnContext(ctx, "the mark of a savepoint cannot be read; its directory may be left behind", "mark", mark, "error", err)
 		return
