@@ -30,22 +30,29 @@ func (c *Completed) Dir() string { return c.dir }
 // ID returns the checkpoint id that the directory's name gives; savepoints and moved checkpoints have none there.
 func (c *Completed) ID() (int64, bool) { return ParseCheckpointDirName(path.Base(c.dir)) }
 
-// ReadMetadata returns the bytes of the metadata file.
+// MaxMetadataSize is the largest metadata file in bytes that is read: more than a hundred times that of a large job. A
+// larger one is damaged, and its size must not decide how much memory is taken.
+const MaxMetadataSize = 1 << 30
+
+// ReadMetadata returns the bytes of the metadata file. One above MaxMetadataSize is ErrCorrupt.
 func (c *Completed) ReadMetadata(ctx context.Context) ([]byte, error) {
 	_, name, err := SplitQualified(c.Metadata.Path)
 	if err != nil {
 		return nil, PathError("open", c.Metadata.Path, err)
 	}
-	return readWhole(ctx, c.fsys, name)
+	return readWhole(ctx, c.fsys, name, MaxMetadataSize)
 }
 
-// readWhole reads a file of unknown but bounded size.
-func readWhole(ctx context.Context, fsys FileSystem, name string) ([]byte, error) {
+// readWhole reads a file of at most limit bytes; a larger one is ErrCorrupt.
+func readWhole(ctx context.Context, fsys FileSystem, name string, limit int64) ([]byte, error) {
 	r, err := fsys.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
+	if r.Size() > limit {
+		return nil, PathError("read", name, fmt.Errorf("%w: the file has %d bytes; at most %d can be right", ErrCorrupt, r.Size(), limit))
+	}
 	data := make([]byte, r.Size())
 	if _, err := io.ReadFull(r, data); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

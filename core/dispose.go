@@ -254,7 +254,7 @@ func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (Disp
 		facts.Place = d.scatter.Place
 	}
 	if !d.opts.IgnoreMetadata {
-		data, err := readWhole(ctx, d.fsys, join(d.dir, target.metadata))
+		data, err := readWhole(ctx, d.fsys, join(d.dir, target.metadata), MaxMetadataSize)
 		if err != nil {
 			return facts, err
 		}

@@ -16,6 +16,9 @@ import (
 // The mark goes when the savepoint is finished or taken back. The next owner removes the directory of a mark that it finds,
 // unless there is a `_metadata` in it.
 
+// maxMarkSize is the largest mark in bytes that is read; a path is much shorter.
+const maxMarkSize = 64 << 10
+
 // markSavepoint makes the mark of the savepoint in the qualified directory dir, durably, and returns its name.
 func (o *Owner) markSavepoint(ctx context.Context, dir string) (string, error) {
 	mark := join(o.dir, savepointMarkName(path.Base(dir)))
@@ -46,7 +49,7 @@ func (l *PendingLocation) forgetSavepoint(ctx context.Context) {
 // cannot be looked at or removed must not keep the job from being taken over, so that is only logged.
 func (o *Owner) removeUnfinishedSavepoint(ctx context.Context, mark string) {
 	logger := o.storage.opts.Logger
-	dir, err := readWhole(ctx, o.storage.fsys, mark)
+	dir, err := readWhole(ctx, o.storage.fsys, mark, maxMarkSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return // an older owner that was still fencing has settled it
 	}
