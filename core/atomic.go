@@ -102,7 +102,8 @@ func (a *AtomicFile) Sync() error {
 
 // Commit publishes the file: when it returns nil, all bytes are durable under the final name. When it fails, because of an
 // earlier failure too, nothing of this file is published and the temporary is removed, except when the error says that the
-// outcome is unknown.
+// outcome is unknown. A Commit that is cut off by Abort or its context is a failure even if the rename has happened: the
+// file is taken back, or, where it has replaced another, its outcome is unknown.
 func (a *AtomicFile) Commit() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

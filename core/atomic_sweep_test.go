@@ -73,7 +73,7 @@ func requireSettled(t *testing.T, mem *memfs.FS, mode core.RenameMode, err error
 	}
 }
 
-func isOutcomeUnknown(err error) bool { return containsText(err, "outcome unknown") }
+func isOutcomeUnknown(err error) bool { return errors.Is(err, core.ErrOutcomeUnknown) }
 
 func TestAtomicFileSurvivesAFaultInEveryCall(t *testing.T) {
 	for _, mode := range renameModes {
@@ -88,8 +88,8 @@ func TestAtomicFileSurvivesAFaultInEveryCall(t *testing.T) {
 							return // what a retried rename answers; elsewhere it is a refusal, which has no effect
 						}
 						requireSettled(t, mem, mode.mode, err, call)
-						broke := errors.Is(cause, faultfs.ErrInjected) || errors.Is(cause, core.ErrNoSpace)
-						if call.Op == faultfs.OpRename && after && !broke {
+						lost := errors.Is(cause, core.ErrUnavailable) || errors.Is(cause, fs.ErrNotExist)
+						if call.Op == faultfs.OpRename && after && lost {
 							require.NoError(t, err, "only the reply was lost")
 							return
 						}
@@ -248,7 +248,7 @@ func TestAtomicFileFindsARenameThatHappensLate(t *testing.T) {
 			}
 			late := false
 			faults.SetInjector(func(c faultfs.Call) faultfs.Fault {
-				if c.Op == faultfs.OpRename {
+				if c.Op == faultfs.OpRename && c.Name == atomicTemp {
 					return faultfs.Fault{Err: context.DeadlineExceeded}
 				}
 				if c.Op == faultfs.OpRemove && !late {
@@ -262,7 +262,8 @@ func TestAtomicFileFindsARenameThatHappensLate(t *testing.T) {
 			err := atomicLife(t.Context(), faults, mode.mode, newContent)
 			require.True(t, late)
 			requireSettled(t, mem, mode.mode, err, faults.Calls())
-			require.NoError(t, err)
+			require.ErrorIs(t, err, context.DeadlineExceeded, "whether it became durable was not waited for")
+			require.Equal(t, mode.mode == core.RenameReplace, isOutcomeUnknown(err), "%v", err)
 		})
 	}
 }

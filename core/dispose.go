@@ -45,12 +45,13 @@ type DisposalReport struct {
 //
 //  1. `_metadata` is durably renamed to `._metadata.disposed`: from then on it is no checkpoint.
 //  2. Its files are deleted, by the list in the metadata.
-//  3. `._metadata.disposed` is renamed to `._metadata.emptied`, so that no crash brings a file back without its list, and
-//     deleted; then the directory, if it is empty.
+//  3. `._metadata.disposed` is durably renamed to `._metadata.emptied`, so that no crash brings a file back without its list.
+//  4. The directory is durably renamed away and deleted. With a file in it that is not the checkpoint's own it stays, and
+//     so does `._metadata.emptied`, which says that it is no checkpoint in progress.
 //
 // It is repeatable: a disposal that was interrupted is resumed by calling it again, one that is done is success. Files that
-// are not the checkpoint's own are kept and named in the report, which is no error; files that could not be deleted are
-// named in the error.
+// are not the checkpoint's own are kept and named in the report, each time, which is no error; files that could not be
+// deleted are named in the error.
 //
 // This form takes the caller's word that nobody restores from or writes to the checkpoint; a job's owner uses Owner.Dispose.
 func Dispose(ctx context.Context, fsys FileSystem, dir string, opts DisposeOptions) (*DisposalReport, error) {
@@ -103,7 +104,7 @@ func (d *disposal) run(ctx context.Context) (*DisposalReport, error) {
 		return report, err
 	}
 	if target.metadata == "" {
-		return report, d.removeEmpty(ctx, target)
+		return report, d.removeLeft(ctx, target)
 	}
 	facts, err := d.gatherFacts(ctx, target)
 	if err != nil {
@@ -121,7 +122,7 @@ func (d *disposal) run(ctx context.Context) (*DisposalReport, error) {
 	removed, err := removeFiles(ctx, d.fsys, plan.Remove)
 	report.Removed = append(report.Removed, removed...)
 	if err == nil {
-		err = d.finish(ctx, target)
+		err = d.finish(ctx, target, plan.Kept)
 	}
 	if err != nil {
 		return report, fmt.Errorf("the disposal is incomplete; run it again: %w", err)
@@ -149,42 +150,16 @@ func (d *disposal) uncommit(ctx context.Context, target disposalTarget) error {
 	return d.fsys.Rename(ctx, d.mark, disposed, RenameReplace)
 }
 
-// finish removes the list and then the directory, which stays if foreign files are in it.
-func (d *disposal) finish(ctx context.Context, target disposalTarget) error {
-	emptied := join(d.dir, emptiedName)
+// finish makes the list the mark of an emptied directory, and removes that, unless foreign files are in it.
+func (d *disposal) finish(ctx context.Context, target disposalTarget, kept []KeptObject) error {
 	if target.metadata != emptiedName {
 		// The rename makes the removals in the directory durable with it.
-		if err := ignoreMissing(d.fsys.Rename(ctx, join(d.dir, DisposedName), emptied, RenameReplace)); err != nil {
+		err := d.fsys.Rename(ctx, join(d.dir, DisposedName), join(d.dir, emptiedName), RenameReplace)
+		if err := ignoreMissing(err); err != nil {
 			return err
 		}
 	}
-	if err := removeFile(ctx, d.fsys, emptied); err != nil {
-		return err
-	}
-	return d.removeDir(ctx)
-}
-
-func (d *disposal) removeDir(ctx context.Context) error {
-	err := d.fsys.Remove(ctx, d.dir)
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// removeEmpty removes what a finished disposal may leave: an empty directory. One without a name of ours stays.
-func (d *disposal) removeEmpty(ctx context.Context, target disposalTarget) error {
-	base := path.Base(d.dir)
-	_, isCheckpoint := ParseCheckpointDirName(base)
-	if target.missing || d.opts.DryRun || !isCheckpoint && !IsSavepointDirName(base) {
-		return nil
-	}
-	if d.owner != nil {
-		if err := d.owner.Check(ctx); err != nil {
-			return err
-		}
-	}
-	return d.removeDir(ctx)
+	return d.removeDir(ctx, kept)
 }
 
 // disposalTarget is a directory that is to be disposed of.
@@ -254,13 +229,9 @@ func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (Disp
 		facts.Place = d.scatter.Place
 	}
 	if !d.opts.IgnoreMetadata {
-		data, err := readWhole(ctx, d.fsys, join(d.dir, target.metadata), MaxMetadataSize)
-		if err != nil {
+		var err error
+		if facts.Objects, err = d.readList(ctx, target.metadata); err != nil {
 			return facts, err
-		}
-		facts.Objects, err = d.opts.Read(data, Qualify(d.fsys.URI(), d.dir))
-		if err != nil {
-			return facts, fmt.Errorf("nothing was deleted, since the metadata of %s cannot be read: %w", d.dir, err)
 		}
 	}
 	if err := facts.Needed.Add(d.opts.Protected); err != nil {
@@ -278,6 +249,23 @@ func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (Disp
 		facts.SharedBlocked = keptOnRequest
 	}
 	return facts, nil
+}
+
+// readList reads what the metadata names. That of an emptied directory is read because a crash may have brought back files in
+// other directories; one that is damaged has nothing to say, and its directory was emptied without it.
+func (d *disposal) readList(ctx context.Context, metadata string) ([]Object, error) {
+	data, err := readWhole(ctx, d.fsys, join(d.dir, metadata), MaxMetadataSize)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := d.opts.Read(data, Qualify(d.fsys.URI(), d.dir))
+	switch {
+	case err == nil:
+		return objects, nil
+	case metadata == emptiedName && (errors.Is(err, ErrCorrupt) || errors.Is(err, ErrUnsupportedVersion)):
+		return nil, nil
+	}
+	return nil, fmt.Errorf("nothing was deleted, since the metadata of %s cannot be read: %w", d.dir, err)
 }
 
 // refersToShared reports whether any object lies in the job's shared directory.

@@ -182,12 +182,22 @@ func TestDisposeKeepsForeignFilesAndNamesThem(t *testing.T) {
 			kept = append(kept, k.Path)
 		}
 		require.ElementsMatch(t, []string{d.common, d.chk(1) + "/.nfs0001", d.chk(1) + "/README", d.chk(1) + "/sub"}, kept)
-		require.Equal(t, slices.Sorted(slices.Values(foreign)), filesIn(snapshot(t, d.mem, d.chk(1))))
+		left := slices.Concat([]string{d.chk(1) + "/._metadata.emptied"}, slices.Sorted(slices.Values(foreign)))
+		require.Equal(t, left, filesIn(snapshot(t, d.mem, d.chk(1))), "the mark stays with them")
 		d.requireOthersIntact(t, d.mem)
 
+		for range 2 {
+			again, err := dispose(1, readAll)
+			require.NoError(t, err, "it may be repeated")
+			require.ElementsMatch(t, report.Kept, again.Kept)
+			require.Equal(t, left, filesIn(snapshot(t, d.mem, d.chk(1))))
+		}
+		for _, name := range []string{".nfs0001", "README", "sub"} {
+			require.NoError(t, d.mem.RemoveAll(context.Background(), d.chk(1)+"/"+name))
+		}
 		_, err = dispose(1, readAll)
-		require.ErrorIs(t, err, fs.ErrInvalid, "what is left is no checkpoint")
-		require.Equal(t, slices.Sorted(slices.Values(foreign)), filesIn(snapshot(t, d.mem, d.chk(1))))
+		require.NoError(t, err)
+		require.False(t, exists(t, d.mem, d.chk(1)), "without them the directory goes")
 	})
 }
 
@@ -222,8 +232,13 @@ func TestDisposeThatCannotReadItsMetadataDeletesNothing(t *testing.T) {
 		report, err := dispose(1, core.DisposeOptions{Read: readMeta, IgnoreMetadata: true})
 		require.NoError(t, err)
 		require.Len(t, report.Removed, 3)
-		require.Equal(t, []string{d.chk(1) + "/README"}, filesIn(snapshot(t, d.mem, d.chk(1))))
+		left := []string{d.chk(1) + "/._metadata.emptied", d.chk(1) + "/README"}
+		require.Equal(t, left, filesIn(snapshot(t, d.mem, d.chk(1))))
 		require.True(t, exists(t, d.mem, d.alone), "a shared file is garbage for a sweep now")
+		report, err = dispose(1, readAll)
+		require.NoError(t, err, "an emptied directory needs its list no more")
+		require.Equal(t, []core.KeptObject{{Path: d.chk(1) + "/README", Reason: "a foreign file"}}, report.Kept)
+		require.Equal(t, left, filesIn(snapshot(t, d.mem, d.chk(1))))
 		d.requireOthersIntact(t, d.mem)
 	})
 }

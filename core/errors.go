@@ -24,6 +24,10 @@ var (
 	// ErrFenced: another owner has taken over. This owner must stop; its uncommitted work is lost.
 	ErrFenced = errors.New("fenced by a newer owner")
 
+	// ErrOutcomeUnknown: the storage failed so that it is not known whether the file is published. Nothing that it may refer to
+	// must be deleted before that is settled, by a look or by taking the whole location back.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+
 	// ErrUnavailable: the storage cannot serve the call now (safe mode, failover, too few DataNodes). Worth retrying.
 	ErrUnavailable = errors.New("storage unavailable")
 )

@@ -12,7 +12,8 @@ type GarbageFacts struct {
 	JobDir string
 	// Epoch is the owner's.
 	Epoch uint64
-	// Dirs holds the complete listings: of the job directory, its shared directory and every checkpoint directory, by name.
+	// Dirs holds the complete listings: of the job directory, its shared directory and every directory of a checkpoint, also of
+	// one that a disposal has moved aside, by name.
 	Dirs map[string][]FileInfo
 	// Needed is what complete checkpoints need, of this job and of its neighbours.
 	Needed NeededNames
@@ -22,12 +23,14 @@ type GarbageFacts struct {
 
 // GarbagePlan is what no complete checkpoint of a job needs.
 type GarbagePlan struct {
-	// Resume are the ids whose disposal has begun.
+	// Resume are the ids whose disposal has begun, and has something left to do.
 	Resume []int64
 	// Abandoned are the ids of checkpoints that were never completed and hold nothing foreign.
 	Abandoned []int64
 	// Remove are names of single files: in complete checkpoints' directories, in abandoned ones with foreign content, in shared.
 	Remove []string
+	// Emptied are the names of directories that a finished disposal has moved aside to remove them.
+	Emptied []string
 	// Epochs are those before the owner's that have a directory: a late claimer made it.
 	Epochs []uint64
 	// Kept are entries that are not ours, or that may be needed, with the reason.
@@ -53,6 +56,8 @@ func PlanGarbage(facts GarbageFacts) GarbagePlan {
 			case epoch > facts.Epoch:
 				plan.keep(name, keptNewerClaim)
 			}
+		case entry.IsDir() && isEmptiedDirName(entry.Name):
+			plan.emptiedDir(facts, name)
 		case entry.Name == SharedDirName && entry.IsDir():
 			plan.unneeded(facts, name)
 		case entry.Name == TaskOwnedDirName && entry.IsDir():
@@ -73,13 +78,48 @@ func (p *GarbagePlan) checkpointDir(facts GarbageFacts, id int64, dir string) {
 	switch {
 	case has(MetadataName):
 		p.unneeded(facts, dir)
-	case has(DisposedName) || has(emptiedName):
+	case has(DisposedName):
 		p.Resume = append(p.Resume, id)
+	case has(emptiedName):
+		p.disposedDir(facts, id, dir)
 	case slices.ContainsFunc(entries, func(e FileInfo) bool { return !isOurs(e) || facts.Needed.Cover(join(dir, e.Name)) }):
 		p.unneeded(facts, dir)
 	default:
 		p.Abandoned = append(p.Abandoned, id)
 	}
+}
+
+// disposedDir decides about a directory whose disposal is finished: it is garbage unless it is there because of foreign
+// content alone.
+func (p *GarbagePlan) disposedDir(facts GarbageFacts, id int64, dir string) {
+	var kept []KeptObject
+	mayGo := false
+	for _, entry := range facts.Dirs[dir] {
+		name := join(dir, entry.Name)
+		switch {
+		case entry.Name == emptiedName:
+		case facts.Needed.Cover(name):
+			kept = append(kept, KeptObject{Path: name, Reason: keptNeeded})
+		case isOurs(entry):
+			mayGo = true
+		default:
+			kept = append(kept, KeptObject{Path: name, Reason: keptForeign})
+		}
+	}
+	if mayGo || len(kept) == 0 {
+		p.Resume = append(p.Resume, id)
+		return
+	}
+	p.Kept = append(p.Kept, kept...)
+}
+
+// emptiedDir decides about a directory that a disposal has moved aside.
+func (p *GarbagePlan) emptiedDir(facts GarbageFacts, dir string) {
+	if !canGo(dir, facts.Dirs[dir], nil) {
+		p.keep(dir, keptForeign)
+		return
+	}
+	p.Emptied = append(p.Emptied, dir)
 }
 
 // unneeded marks the files of a directory that have the form of ours and that nothing needs.
@@ -118,7 +158,7 @@ func (o *Owner) GatherGarbage(ctx context.Context, read ReadObjects) (GarbageFac
 	facts.Dirs[jobDir] = entries
 	for _, entry := range entries {
 		_, isCheckpoint := ParseCheckpointDirName(entry.Name)
-		if !entry.IsDir() || !isCheckpoint && entry.Name != SharedDirName {
+		if !entry.IsDir() || !isCheckpoint && entry.Name != SharedDirName && !isEmptiedDirName(entry.Name) {
 			continue
 		}
 		name := join(jobDir, entry.Name)
@@ -182,6 +222,9 @@ func (o *Owner) Sweep(ctx context.Context, read ReadObjects) (*SweepReport, erro
 			continue
 		}
 		report.Abandoned = append(report.Abandoned, id)
+	}
+	for _, dir := range plan.Emptied {
+		problems = append(problems, takeApart(ctx, o.storage.fsys, dir, facts.Dirs[dir]))
 	}
 	for _, epoch := range plan.Epochs {
 		if err := o.fenceEpoch(ctx, epoch); err != nil {

@@ -20,6 +20,9 @@ const (
 	Complete
 	// Disposing: its disposal has begun. It is no checkpoint any more.
 	Disposing
+	// Disposed: it was disposed of, all its files are gone. The directory is there because of foreign files, or because the
+	// disposal was interrupted before its last step.
+	Disposed
 	// Foreign: not a directory. There is no checkpoint, but the id is taken.
 	Foreign
 )
@@ -33,6 +36,8 @@ func (s CheckpointState) String() string {
 		return "complete"
 	case Disposing:
 		return "disposing"
+	case Disposed:
+		return "disposed"
 	case Foreign:
 		return "foreign"
 	}
@@ -92,16 +97,42 @@ func inspectCheckpointDir(ctx context.Context, fsys FileSystem, entry Checkpoint
 		return entry, err
 	}
 	entry.oddMetadata = err == nil && !info.IsDir()
-	for _, name := range []string{DisposedName, emptiedName} {
-		switch _, err := fsys.Stat(ctx, join(entry.Dir, name)); {
+	entry.State, err = StateWithoutMetadata(ctx, fsys, entry.Dir)
+	return entry, err
+}
+
+// StateWithoutMetadata tells how far the directory of a checkpoint or savepoint without a `_metadata` is: InProgress,
+// Disposing or Disposed.
+func StateWithoutMetadata(ctx context.Context, fsys FileSystem, dir string) (CheckpointState, error) {
+	for _, mark := range []struct {
+		name  string
+		state CheckpointState
+	}{{DisposedName, Disposing}, {emptiedName, Disposed}} {
+		switch _, err := fsys.Stat(ctx, join(dir, mark.name)); {
 		case err == nil:
-			entry.State = Disposing
-			return entry, nil
+			return mark.state, nil
 		case !errors.Is(err, fs.ErrNotExist):
-			return entry, err
+			return InProgress, err
 		}
 	}
-	return entry, nil
+	return InProgress, nil
+}
+
+// NeverCompleted returns, by ascending id, the checkpoints that were certainly never complete: those in progress above every
+// one that is or was complete. Below, a directory without metadata may be what others left of a complete checkpoint.
+func NeverCompleted(entries []CheckpointEntry) []CheckpointEntry {
+	var never []CheckpointEntry
+	for _, entry := range slices.Backward(entries) {
+		if entry.State == Foreign {
+			continue
+		}
+		if entry.State != InProgress || entry.oddMetadata {
+			break
+		}
+		never = append(never, entry)
+	}
+	slices.Reverse(never)
+	return never
 }
 
 // Latest returns the complete entry with the highest id, and false if there is none.

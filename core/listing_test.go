@@ -60,7 +60,7 @@ func TestListingFindsTheCheckpointsAmongOddNames(t *testing.T) {
 		require.False(t, e.Time.IsZero())
 	}
 	require.Equal(t, map[int64]core.CheckpointState{
-		9: core.Complete, 10: core.Complete, 11: core.InProgress, 12: core.InProgress, 14: core.Disposing, 15: core.Disposing, 16: core.InProgress, 20: core.Foreign,
+		9: core.Complete, 10: core.Complete, 11: core.InProgress, 12: core.InProgress, 14: core.Disposing, 15: core.Disposed, 16: core.InProgress, 20: core.Foreign,
 	}, states)
 
 	latest, ok := core.Latest(entries)
@@ -192,5 +192,5 @@ func TestCheckpointStatesHaveNames(t *testing.T) {
 	for state := core.InProgress; state <= core.Foreign+1; state++ {
 		names = append(names, state.String())
 	}
-	require.Equal(t, "in progress|complete|disposing|foreign|invalid", strings.Join(names, "|"))
+	require.Equal(t, "in progress|complete|disposing|disposed|foreign|invalid", strings.Join(names, "|"))
 }

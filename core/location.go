@@ -108,11 +108,17 @@ func (l *PendingLocation) checkSavepointClaim(ctx context.Context) error {
 
 // DisposeOnFailure takes the location back as a whole, with everything in it, also after ctx has ended. The directory of a
 // checkpoint is renamed into the epoch directory first: what of it was visible disappears in one step, late workers find no
-// directory to write to, and a fenced owner (ErrFenced) removes nothing. A missing directory is success.
+// directory to write to, and a fenced owner (ErrFenced) removes nothing. Of a savepoint the metadata goes first, durably. A
+// missing directory is success.
 func (l *PendingLocation) DisposeOnFailure(ctx context.Context) error {
 	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	if l.savepoint {
+		// A removal takes its files in any order, and a crash must not leave the metadata without the state.
+		metadata, disposed := l.MetadataName(), join(l.metadataDir(), DisposedName)
+		if err := ignoreMissing(l.fsys.Rename(ctx, metadata, disposed, RenameReplace)); err != nil {
+			return err
+		}
 		if err := l.fsys.RemoveAll(ctx, l.metadataDir()); err != nil {
 			return err
 		}

@@ -82,8 +82,7 @@ func TestMetadataStreamSurvivesAFaultInEveryCall(t *testing.T) {
 							require.True(t, isOutcomeUnknown(err), "a savepoint whose claim cannot be confirmed: %v", err)
 							return
 						}
-						lost := errors.Is(cause, core.ErrUnavailable) || errors.Is(cause, context.DeadlineExceeded)
-						if call.Op == faultfs.OpRename && after && lost {
+						if call.Op == faultfs.OpRename && after && errors.Is(cause, core.ErrUnavailable) {
 							require.NoError(t, err, "only the reply was lost")
 							return
 						}
@@ -178,11 +177,11 @@ func (r *metadataRig) claimBeside(t testing.TB) (*core.Owner, *core.PendingLocat
 // TestMetadataStreamOfAFencedOwnerDoesNotTakeItsSuccessorsBytesForItsOwn has the successor finish the same checkpoint with the
 // same bytes at the moment in which the fenced owner's rename fails.
 func TestMetadataStreamOfAFencedOwnerDoesNotTakeItsSuccessorsBytesForItsOwn(t *testing.T) {
-	for _, reply := range []error{nil, core.ErrUnavailable} {
+	for _, reply := range []error{nil, core.ErrUnavailable, context.DeadlineExceeded, faultfs.ErrInjected} {
 		r := newMetadataRig(t, false)
 		var succeed sync.Once
 		r.faults.SetInjector(func(c faultfs.Call) faultfs.Fault {
-			if c.Op != faultfs.OpRename {
+			if c.Op != faultfs.OpRename || c.Name == r.pending.MetadataName() { // that is the attempt to take it back
 				return faultfs.Fault{}
 			}
 			succeed.Do(func() {

@@ -31,6 +31,7 @@ const (
 	inProgressPrefix = "._metadata.inprogress."
 	barrierPrefix    = "._sync."
 	disposedSuffix   = ".disposed"
+	emptiedSuffix    = ".emptied"
 	begunSuffix      = ".begun"
 )
 
@@ -136,6 +137,19 @@ func parseDisposedMarkName(name string) (int64, bool) {
 		return 0, false
 	}
 	return ParseCheckpointDirName(dir)
+}
+
+// emptiedDirName is what the emptied directory of a checkpoint or savepoint is renamed to before it is removed.
+func emptiedDirName(base string) string { return "." + base + emptiedSuffix }
+
+// isEmptiedDirName reports whether name is that of the emptied directory of a checkpoint.
+func isEmptiedDirName(name string) bool {
+	text, found := strings.CutSuffix(name, emptiedSuffix)
+	if !found || !strings.HasPrefix(text, ".") {
+		return false
+	}
+	_, ok := ParseCheckpointDirName(text[1:])
+	return ok
 }
 
 // savepointMarkName is the name of the mark of a savepoint that is begun.

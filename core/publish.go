@@ -48,7 +48,7 @@ func (a *AtomicFile) withdraw(ctx context.Context, cause error) error {
 }
 
 func outcomeUnknown(err error) error {
-	return fmt.Errorf("outcome unknown, the file may or may not be published: %w", err)
+	return fmt.Errorf("%w, the file may or may not be published: %w", ErrOutcomeUnknown, err)
 }
 
 func tempLeft(err error) error {
@@ -71,7 +71,7 @@ const (
 // publicationFacts is what is seen after a rename that returned an error.
 type publicationFacts struct {
 	temp  presence // the temporary's name
-	final presence // a file with exactly our bytes under the final name: unknown, absent or present
+	final presence // our file under the final name: unknown, absent or present
 }
 
 // renameFailure is what the error of a rename says about its effect.
@@ -82,16 +82,20 @@ const (
 	broke renameFailure = iota
 	// refused: there was nothing to rename, or the name was taken, perhaps by an earlier attempt of this very rename.
 	refused
-	// cutOff: no answer came. The rename may have happened, or may still happen.
+	// unanswered: the storage's answer was lost. The rename may have happened, or may still happen.
+	unanswered
+	// cutOff: we did not wait for the answer. The rename may have happened, may still happen, and may have broken or break.
 	cutOff
 )
 
 func failureOf(err error) renameFailure {
 	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return cutOff
 	case errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist):
 		return refused
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnavailable):
-		return cutOff
+	case errors.Is(err, ErrUnavailable):
+		return unanswered
 	}
 	return broke
 }
@@ -106,20 +110,21 @@ const (
 )
 
 // decidePublication decides what a rename did that returned an error. Without its temporary it can do nothing any more; with
-// it, one that got no answer may still happen. Where the file is visible, a lost answer hides a success, but a rename that
-// broke could not be made durable, and a second attempt at that proves nothing, so the file is taken back. A replaced file
-// cannot be taken back.
+// it, one that got no answer may still happen. That the temporary was there does not mean that the final name is not: a
+// rename made of a link and a removal may stop in between.
+//
+// Where the file is visible, a lost answer hides a success. But a rename that broke could not be made durable, one that was
+// cut off may break unseen, and a second attempt at durability proves nothing then, so the file is taken back. A replaced
+// file cannot be taken back, nor can one whose temporary is in the way.
 func decidePublication(seen publicationFacts, failure renameFailure, mode RenameMode) publicationDecision {
 	switch {
-	case seen.temp == removed:
-		return notPublished
-	case seen.temp == present && failure != cutOff:
-		return notPublished
-	case seen.temp != absent || seen.final == unknown:
+	case seen.temp == unknown || seen.final == unknown:
+		return outcomeOpen
+	case seen.temp == present && (seen.final == present || failure == unanswered || failure == cutOff):
 		return outcomeOpen
 	case seen.final == absent:
 		return notPublished
-	case failure != broke:
+	case failure == refused || failure == unanswered:
 		return published
 	case mode == RenameReplace:
 		return outcomeOpen
@@ -127,22 +132,51 @@ func decidePublication(seen publicationFacts, failure renameFailure, mode Rename
 	return toWithdraw
 }
 
-// settle removes the temporary, after which the rename cannot happen any more, and looks at the final name if there was none
-// to remove. The error names a temporary that is left.
+// settle removes the temporary, after which the rename cannot happen any more, and looks at the final name. The error names
+// a temporary that is left.
 func (a *AtomicFile) settle(ctx context.Context) (publicationFacts, error) {
+	var seen publicationFacts
+	var left error
+	info, infoErr := a.fsys.Stat(ctx, a.opts.Temp)
 	err := a.fsys.Remove(ctx, a.opts.Temp)
-	if err == nil {
-		return publicationFacts{temp: removed}, nil
-	}
-	if !noFile(err) {
+	switch {
+	case err == nil:
+		seen.temp = removed
+	case noFile(err):
+		seen.temp = absent
+	default:
 		switch _, statErr := a.fsys.Stat(ctx, a.opts.Temp); {
 		case statErr == nil:
-			return publicationFacts{temp: present}, tempLeft(err)
-		case !noFile(statErr):
-			return publicationFacts{}, tempLeft(errors.Join(err, statErr))
+			seen.temp, left = present, tempLeft(err)
+		case noFile(statErr):
+			seen.temp = absent
+		default:
+			return seen, tempLeft(errors.Join(err, statErr))
 		}
 	}
-	return publicationFacts{temp: absent, final: a.lookAtFinal(ctx)}, nil
+	seen.final = a.lookAtFinal(ctx)
+	if seen.final == present && seen.temp != absent {
+		if infoErr != nil {
+			seen.final = unknown
+		} else {
+			seen.final = a.finalIsTemp(ctx, info)
+		}
+	}
+	return seen, left
+}
+
+// finalIsTemp tells whether a final file with our bytes is the one that the temporary was, or another's: the same bytes may
+// have been published by a rival while our temporary waited. Two names of one file have one time of modification.
+func (a *AtomicFile) finalIsTemp(ctx context.Context, temp FileInfo) presence {
+	switch final, err := a.fsys.Stat(ctx, a.opts.Final); {
+	case noFile(err):
+		return absent
+	case err != nil:
+		return unknown
+	case !final.ModTime.Equal(temp.ModTime):
+		return absent
+	}
+	return present
 }
 
 // noFile reports whether err says of a good name that there is no file: nothing, or a directory there, or a file on the way.

@@ -18,37 +18,38 @@ func TestDecidePublicationOverAllCombinations(t *testing.T) {
 		failure     renameFailure
 		mode        RenameMode
 	}
+	gone := func(p presence) bool { return p == absent || p == removed }
 	rules := []struct {
 		name    string
 		applies func(f facts) bool
 		want    publicationDecision
 	}{
-		{"without the temporary, which was just removed, nothing can have been renamed", func(f facts) bool {
-			return f.temp == removed
-		}, notPublished},
-		{"the temporary is there and the rename was answered", func(f facts) bool {
-			return f.temp == present && f.failure != cutOff
-		}, notPublished},
-		{"the temporary is there and the rename may still happen", func(f facts) bool {
-			return f.temp == present && f.failure == cutOff
-		}, outcomeOpen},
 		{"it is not known whether the temporary is there", func(f facts) bool {
 			return f.temp == unknown
 		}, outcomeOpen},
 		{"it is not known what is under the final name", func(f facts) bool {
-			return f.temp == absent && f.final == unknown
+			return f.temp != unknown && f.final == unknown
+		}, outcomeOpen},
+		{"the temporary is there, the final name is not ours, and the rename was answered", func(f facts) bool {
+			return f.temp == present && f.final == absent && (f.failure == broke || f.failure == refused)
+		}, notPublished},
+		{"the temporary is there and the rename may still happen", func(f facts) bool {
+			return f.temp == present && f.final == absent && (f.failure == cutOff || f.failure == unanswered)
+		}, outcomeOpen},
+		{"our file has both names, and the temporary cannot be removed", func(f facts) bool {
+			return f.temp == present && f.final == present
 		}, outcomeOpen},
 		{"the temporary is gone, and something else or nothing is under the final name", func(f facts) bool {
-			return f.temp == absent && f.final == absent
+			return gone(f.temp) && f.final == absent
 		}, notPublished},
-		{"our bytes are there and only the answer is missing", func(f facts) bool {
-			return f.temp == absent && f.final == present && (f.failure == cutOff || f.failure == refused)
+		{"our file is there and only the answer is missing", func(f facts) bool {
+			return gone(f.temp) && f.final == present && (f.failure == unanswered || f.failure == refused)
 		}, published},
-		{"our bytes are there, perhaps not durably, and nothing was replaced", func(f facts) bool {
-			return f.temp == absent && f.final == present && f.failure == broke && f.mode == RenameNoReplace
+		{"our file is there, perhaps not durably, and nothing was replaced", func(f facts) bool {
+			return gone(f.temp) && f.final == present && (f.failure == broke || f.failure == cutOff) && f.mode == RenameNoReplace
 		}, toWithdraw},
-		{"our bytes are there, perhaps not durably, and cannot be taken back", func(f facts) bool {
-			return f.temp == absent && f.final == present && f.failure == broke && f.mode == RenameReplace
+		{"our file is there, perhaps not durably, and cannot be taken back", func(f facts) bool {
+			return gone(f.temp) && f.final == present && (f.failure == broke || f.failure == cutOff) && f.mode == RenameReplace
 		}, outcomeOpen},
 	}
 	spoke := make([]bool, len(rules))
@@ -85,7 +86,9 @@ func TestFailureOfARename(t *testing.T) {
 		{fs.ErrNotExist, refused},
 		{context.Canceled, cutOff},
 		{context.DeadlineExceeded, cutOff},
-		{ErrUnavailable, cutOff},
+		{ErrUnavailable, unanswered},
+		{fmt.Errorf("%w: %w", ErrUnavailable, context.DeadlineExceeded), cutOff},
+		{fmt.Errorf("%w: %w", context.Canceled, fs.ErrExist), cutOff},
 		{fs.ErrPermission, broke},
 		{ErrNoSpace, broke},
 		{ErrQuota, broke},

@@ -22,7 +22,7 @@ func TestAtomicFileTellsItsOwnFileFromAnother(t *testing.T) {
 	otherBytes := noise(1000)
 	otherBytes[999]++
 	for _, mode := range renameModes {
-		for _, reply := range []error{fs.ErrNotExist, core.ErrUnavailable, faultfs.ErrInjected} {
+		for _, reply := range []error{fs.ErrNotExist, core.ErrUnavailable, context.DeadlineExceeded, faultfs.ErrInjected} {
 			for name, final := range map[string]func(t *testing.T, mem *memfs.FS){
 				"nothing":               func(*testing.T, *memfs.FS) {},
 				"a longer file":         func(t *testing.T, mem *memfs.FS) { putAtomic(t, mem, atomicFinal, append(noise(1000), 1)) },
@@ -48,6 +48,98 @@ func TestAtomicFileTellsItsOwnFileFromAnother(t *testing.T) {
 					require.Equal(t, tree, mem.Tree(), "nothing of another is touched")
 				})
 			}
+		}
+	}
+}
+
+// secondName makes rename a link without its removal: it copies the bytes, and the file system's clock stands still, so that
+// both names are those of one file as far as can be seen.
+func secondName(t *testing.T, reply error) (*memfs.FS, *faultfs.FS, *hookFS) {
+	t.Helper()
+	clock := time.Unix(1_700_000_000, 0)
+	mem := memfs.New(memfs.Options{Now: func() time.Time { return clock }})
+	require.NoError(t, mem.MkdirAll(t.Context(), "/d/tmp"))
+	faults := faultfs.Wrap(mem, nil)
+	hooks := &hookFS{FileSystem: faults}
+	hooks.rename = func(oldname, newname string, next func() error) error {
+		if oldname != atomicTemp {
+			return next()
+		}
+		content := bytesOf(t, mem, oldname)
+		if bytesOf(t, mem, newname) != nil {
+			require.NoError(t, mem.Remove(t.Context(), newname))
+		}
+		putAtomic(t, mem, newname, content)
+		return core.RenameError(oldname, newname, reply)
+	}
+	return mem, faults, hooks
+}
+
+// TestAtomicFileLooksForASecondNameOfItsTemporary has a rename made of link and removal stop in between.
+func TestAtomicFileLooksForASecondNameOfItsTemporary(t *testing.T) {
+	for _, mode := range renameModes {
+		for _, tt := range []struct {
+			reply     error
+			published bool
+		}{
+			{fs.ErrExist, true},
+			{fs.ErrNotExist, true},
+			{core.ErrUnavailable, true},
+			{faultfs.ErrInjected, false},
+			{core.ErrNoSpace, false},
+			{context.Canceled, false},
+			{context.DeadlineExceeded, false},
+		} {
+			t.Run(fmt.Sprintf("%s/%v", mode.name, tt.reply), func(t *testing.T) {
+				mem, _, hooks := secondName(t, tt.reply)
+				err := atomicLife(t.Context(), hooks, mode.mode, newContent)
+				if tt.published {
+					require.NoError(t, err)
+					require.Equal(t, newContent, bytesOf(t, mem.CrashClone(memfs.CrashConfig{}), atomicFinal))
+					require.Equal(t, []string{atomicFinal}, filesOf(mem))
+					return
+				}
+				require.ErrorIs(t, err, tt.reply)
+				require.Equal(t, mode.mode == core.RenameReplace, isOutcomeUnknown(err), "%v", err)
+				if !isOutcomeUnknown(err) {
+					require.Empty(t, filesOf(mem))
+					require.Nil(t, bytesOf(t, mem.CrashClone(memfs.CrashConfig{}), atomicFinal))
+				}
+			})
+		}
+	}
+}
+
+// TestAtomicFileWithASecondNameTellsTheTruthWhenAnotherCallFails fails each call that finds out what the rename did.
+func TestAtomicFileWithASecondNameTellsTheTruthWhenAnotherCallFails(t *testing.T) {
+	for _, reply := range []error{fs.ErrExist, core.ErrUnavailable, faultfs.ErrInjected, context.Canceled} {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v/after %v", reply, after), func(t *testing.T) {
+				for n := 0; ; n++ {
+					mem, faults, hooks := secondName(t, reply)
+					failing, rename := 0, hooks.rename
+					hooks.rename = func(oldname, newname string, next func() error) error {
+						if oldname == atomicTemp {
+							failing = faults.Count() + n
+							faults.SetInjector(faultfs.Nth(failing, faultfs.Fault{Err: core.ErrQuota, After: after}))
+						}
+						return rename(oldname, newname, next)
+					}
+					err := atomicLife(t.Context(), hooks, core.RenameNoReplace, newContent)
+					final := bytesOf(t, mem, atomicFinal)
+					switch {
+					case err == nil:
+						require.Equal(t, newContent, final)
+						require.Equal(t, newContent, bytesOf(t, mem.CrashClone(memfs.CrashConfig{}), atomicFinal))
+					case !isOutcomeUnknown(err):
+						require.Nil(t, final, "%v: %v", faults.Calls(), err)
+					}
+					if faults.Count() <= failing {
+						require.Greater(t, n, 4)
+						return
+					}
+				}
+			})
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 //	.epoch-<e>/<claim>/savepoint-<job>-<random>.begun    holds the savepoint's qualified directory
 //
 // The mark goes when the savepoint is finished or taken back. The next owner removes the directory of a mark that it finds,
-// unless there is a `_metadata` in it.
+// unless there is a `_metadata` in it. One that is taken back first gets its `_metadata` renamed to `._metadata.disposed`, so
+// that what a crash leaves of it is removed too.
 
 // maxMarkSize is the largest mark in bytes that is read; a path is much shorter.
 const maxMarkSize = 64 << 10
@@ -70,7 +71,9 @@ func (o *Owner) removeUnfinished(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, metadata := range []string{MetadataName, DisposedName, emptiedName} {
+	// With a mark `._metadata.disposed` is no list of a complete savepoint, but that of one on its way back. A directory that a
+	// disposal has emptied is there because of what is foreign in it.
+	for _, metadata := range []string{MetadataName, emptiedName} {
 		switch _, err := fsys.Stat(ctx, join(name, metadata)); {
 		case err == nil:
 			return nil

@@ -227,10 +227,6 @@ func failOnce(err error) func(func() error) error {
 	}
 }
 
-func containsText(err error, text string) bool {
-	return err != nil && strings.Contains(err.Error(), text)
-}
-
 func withoutName(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }

@@ -5,13 +5,19 @@
 //
 // A file with durability Synced, the default, is committed in this order: write, fsync the file, make sure that the name
 // still leads to it, close it, fsync its directory. Rename fsyncs the directory of the new name, then that of the old one.
-// MkdirAll fsyncs the parent of every directory that it makes, and once per directory the parents of those that it finds,
-// because the process that made them may have died before it came to that. When a call returns nil, all of this has
-// happened. On macOS every fsync is F_FULLFSYNC.
+// MkdirAll fsyncs the parent of every directory that it makes, and in every call the parents of those that it finds, up to
+// the base, because the process that made them may have died before it came to that. When a call returns nil, all of this
+// has happened. On macOS every fsync is F_FULLFSYNC.
 //
-// An fsync that fails is never repeated: the kernel may have dropped the pages, and a second call would lie. The file is
-// given up; Abort removes it. If a directory cannot be fsynced after a Rename, the error says that the name has changed
-// but is not durable.
+// What leads to the base is fsynced once, in Open: the base, every directory above it, and those above the directory that it
+// is when symbolic links are resolved. Not covered are directories below the base that others make and for which
+// MkdirAll is not called, the targets of links below the base, and directories that the process has no permission to read
+// or that the operating system cannot fsync or has mounted read-only: it is for those who made them to make them durable.
+// Open fsyncs nothing for the base "/".
+//
+// An fsync of a file that fails is never repeated: the kernel may have dropped the pages, and a second call would lie. The
+// file is given up; Abort removes it. If a directory cannot be fsynced after a Rename, the error says that the name has
+// changed but is not durable. A MkdirAll that fails so leaves the directory, and the next one fsyncs its parent again.
 //
 // Bytes on their way to the disk are copied into buffers and written by a goroutine of the writer's own (at most 512 KiB
 // for each open Writer), and on Linux large files are written out while they grow, so that the final fsync has little left
@@ -37,7 +43,8 @@
 // do not support it, such as NFS, many in user space and older releases of ZFS, get link and unlink for files: still
 // exactly one winner, but for a moment, or after a crash in between, the file has both names, and a caller that loses the
 // race for one file shows its own new name for a moment. If NFS loses the answer to a link, Rename cannot tell its own link
-// from another caller's; it fails with fs.ErrExist and says that both names are those of one file. Directories cannot be
+// from that of a caller with the same two names; it fails with core.ErrUnavailable, which says that both names are those of
+// one file, and leaves both. If NFS loses the answer to the removal of the old name, the number of the file's names tells. Directories cannot be
 // linked, so NoReplaceDirs is not declared then. What is declared is found out once, in Open: from the type of the base's
 // file system where that is known, else by renaming a directory of a unique name in the base. Below a base that spans
 // several mounts, a mount that cannot do what the base can refuses with errors.ErrUnsupported.

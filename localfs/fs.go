@@ -3,6 +3,7 @@ package localfs
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,11 +23,10 @@ const abortLimit = 9500 * time.Millisecond
 
 // FS implements core.FileSystem. Make one with [Open].
 type FS struct {
-	sys   system
-	tree  tree
-	opts  Options
-	caps  core.Capabilities
-	known durableDirs
+	sys  system
+	tree tree
+	opts Options
+	caps core.Capabilities
 
 	gate       gate
 	background atomic.Int64 // calls and goroutines whose callers have left
@@ -35,9 +35,13 @@ type FS struct {
 
 var _ core.FileSystem = (*FS)(nil)
 
-// Open returns the file system of everything at or below the directory base, which is made absolute. The base "/" allows
-// every name. The error is an *fs.PathError: fs.ErrNotExist if base does not exist and Options.CreateBase is not set,
-// fs.ErrInvalid if it is not a directory, if a name below it could not be used, or for bad options.
+// Open returns the file system of everything at or below the directory base, which is made absolute: see [FS.Base]. The
+// base "/" allows every name. The error is an *fs.PathError: fs.ErrNotExist if base does not exist and Options.CreateBase is
+// not set, fs.ErrInvalid if it is not a directory, if a name below it could not be used, or for bad options.
+//
+// Open fsyncs the base and every directory above it, because whoever made them may not have, see Durability above. Those for
+// which it lacks the permission and those that cannot be fsynced are left out; any other failure is an error. With
+// Options.UnsafeNoFsync and with the base "/" it fsyncs nothing.
 //
 // If the type of the base's file system is not a well-known one, Open makes and removes a directory in the base to find out
 // what it can do. The FS must be closed.
@@ -84,6 +88,9 @@ func (f *FS) enter(base string) error {
 	}
 	defer f.release(dir)
 	if base != "/" {
+		if err := f.fsyncBase(dir, base); err != nil {
+			return fmt.Errorf("%s exists, but may not be durable: %w", base, err)
+		}
 		root, err := os.OpenRoot(base)
 		if err != nil {
 			return bare(err)
@@ -101,6 +108,50 @@ func (f *FS) enter(base string) error {
 	}
 	f.warnIfTemporary()
 	return nil
+}
+
+// fsyncBase makes the entries durable that lead to the base, those of the links by which its name reaches it included.
+func (f *FS) fsyncBase(dir *os.File, base string) error {
+	if f.opts.UnsafeNoFsync {
+		return nil
+	}
+	above := ancestors(base)
+	resolved, err := filepath.EvalSymlinks(base)
+	switch {
+	case err == nil && resolved != base:
+		above = append(above, ancestors(filepath.ToSlash(resolved))...)
+	case err != nil && !errors.Is(err, fs.ErrPermission):
+		return bare(err)
+	}
+	for _, name := range above {
+		if err := f.fsyncNamed(name); err != nil {
+			return err
+		}
+	}
+	return f.fsyncFound(dir)
+}
+
+func (f *FS) fsyncNamed(name string) error {
+	dir, err := f.sys.open(f.tree, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // whoever made it was not somebody like us
+	}
+	if err != nil {
+		return err
+	}
+	defer f.release(dir)
+	return f.fsyncFound(dir)
+}
+
+// ancestors returns the directories above a name, from the top.
+func ancestors(name string) []string {
+	var above []string
+	for name != "/" {
+		name = path.Dir(name)
+		above = append(above, name)
+	}
+	slices.Reverse(above)
+	return above
 }
 
 // probeNoReplace tries a rename in the base itself. Where nothing can be made, nothing could be renamed either.
@@ -142,6 +193,10 @@ func (f *FS) Close() error {
 // Background returns how many system calls and clean-ups are still going on although their callers have left, because
 // their contexts had ended or they gave up after 10 s. Close waits for them.
 func (f *FS) Background() int { return int(f.background.Load()) }
+
+// Base returns the directory at or below which all names lie, as an absolute and clean name, whatever the form in which Open
+// got it. Symbolic links in it are not resolved.
+func (f *FS) Base() string { return f.tree.base }
 
 // URI implements core.FileSystem: it returns "file://".
 func (f *FS) URI() string { return "file://" }

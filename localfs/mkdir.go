@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,38 +14,12 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/core"
 )
 
-const (
-	// maxMkdirAttempts bounds how often MkdirAll starts again because somebody removes what it has found or made.
-	maxMkdirAttempts = 100
+// maxMkdirAttempts bounds how often MkdirAll starts again because somebody removes what it has found or made.
+const maxMkdirAttempts = 100
 
-	// maxKnownDirs bounds the memory of durableDirs.
-	maxKnownDirs = 4096
-)
-
-// durableDirs remembers which directories are known to have a durable entry, so that each is fsynced for once.
-type durableDirs struct {
-	mu  sync.Mutex
-	ids map[string]fileID
-}
-
-func (d *durableDirs) has(name string, id fileID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known, found := d.ids[name]
-	return found && known == id
-}
-
-func (d *durableDirs) add(name string, id fileID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ids == nil || len(d.ids) >= maxKnownDirs {
-		d.ids = make(map[string]fileID)
-	}
-	d.ids[name] = id
-}
-
-// MkdirAll implements core.FileSystem. A directory that it finds is made durable like one that it makes, once, because the
-// process that made it may have died before it came to that.
+// MkdirAll implements core.FileSystem. A directory that it finds is made durable like one that it makes, in every call:
+// the process that made it may have died before it came to that, and nothing that could be remembered of an earlier call
+// tells whether another process has removed the directory and made it again since.
 func (f *FS) MkdirAll(ctx context.Context, dir string) error {
 	if err := core.CheckName("mkdir", f.tree.base, dir); err != nil {
 		return err
@@ -71,9 +44,9 @@ func (f *FS) ensureDir(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	found, err := f.lookupDir(name)
+	err := f.lookupDir(name)
 	switch {
-	case err == nil && (name == f.tree.base || f.opts.UnsafeNoFsync || f.known.has(name, found.id)):
+	case err == nil && (name == f.tree.base || f.opts.UnsafeNoFsync):
 		return nil
 	case err != nil && (name == f.tree.base || !errors.Is(err, fs.ErrNotExist)):
 		return err
@@ -90,51 +63,58 @@ func (f *FS) ensureDir(ctx context.Context, name string) error {
 		return err
 	}
 	defer f.release(parent)
-	if !exists {
-		if found, err = f.makeDir(parent, leaf, name); err != nil {
-			return err
+	if exists {
+		if err := f.fsyncFound(parent); err != nil {
+			return fmt.Errorf("%s exists, but may not be durable: %w", name, err)
 		}
+		return nil
 	}
-	err = f.fsyncDir(parent)
-	switch {
-	case err == nil:
-	case !exists:
+	if err := f.makeDir(parent, leaf, name); err != nil {
+		return err
+	}
+	if err := f.fsyncDir(parent); err != nil {
 		return fmt.Errorf("%s was made, but is not durable: %w", name, err)
-	case !errors.Is(err, errNoDirFsync) && !errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%s exists, but may not be durable: %w", name, err)
 	}
-	f.known.add(name, found.id)
 	return nil
 }
 
 // lookupDir finds a directory, through symbolic links that stay in the base.
-func (f *FS) lookupDir(name string) (entry, error) {
+func (f *FS) lookupDir(name string) error {
 	dir, err := f.sys.open(f.tree, name, lookupFlag|unix.O_DIRECTORY)
-	if err != nil {
-		return entry{}, err
+	if err == nil {
+		f.release(dir)
 	}
-	defer f.release(dir)
-	return f.sys.stat(dir)
+	return err
+}
+
+// fsyncFound makes entries durable that this process may not have made. Where it is not allowed to do that, or nobody can,
+// it leaves them to those who made them; what is read-only takes no file that could be lost with them.
+func (f *FS) fsyncFound(dir *os.File) error {
+	err := f.fsyncDir(dir)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errNoDirFsync) || errors.Is(err, syscall.EROFS) {
+		return nil
+	}
+	return err
 }
 
 // makeDir makes one directory with exactly the configured mode. Somebody else may be faster.
-func (f *FS) makeDir(parent *os.File, leaf, name string) (entry, error) {
+func (f *FS) makeDir(parent *os.File, leaf, name string) error {
 	err := f.sys.mkdir(parent, leaf, f.opts.DirMode)
 	if errors.Is(err, fs.ErrExist) {
-		found, err := f.lookupDir(name)
+		err := f.lookupDir(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			if e, lerr := f.sys.lstat(parent, leaf); lerr == nil && e.mode&fs.ModeSymlink != 0 {
 				err = fmt.Errorf("%w: %s is a symbolic link to nothing", syscall.ENOTDIR, name)
 			}
 		}
-		return found, err
+		return err
 	}
 	if err != nil {
-		return entry{}, err
+		return err
 	}
 	dir, err := f.sys.openDir(parent, leaf)
 	if err != nil {
-		return entry{}, err
+		return err
 	}
 	defer f.release(dir)
 	made, err := f.sys.stat(dir)
@@ -144,5 +124,5 @@ func (f *FS) makeDir(parent *os.File, leaf, name string) (entry, error) {
 	if err != nil {
 		_ = f.sys.rmdir(parent, leaf) // nobody should find it with another mode
 	}
-	return made, err
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -69,6 +70,90 @@ func TestCreateBaseIsDurable(t *testing.T) {
 	info, err := os.Stat(join(top, "a", "b"))
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o750), info.Mode().Perm())
+}
+
+func TestBaseIsAbsoluteAndCleanWhateverOpenGot(t *testing.T) {
+	top := diskDir(t)
+	require.NoError(t, os.Mkdir(join(top, "base"), 0o700))
+	require.NoError(t, os.Symlink("base", join(top, "link")))
+	t.Chdir(top)
+	for base, want := range map[string]string{
+		"base": "base", "./base/": "base", "x/..//base/.": "base", join(top, "base") + "/": "base", ".": "", "link/": "link",
+	} {
+		f := openFor(t, kernel{}, base, Options{})
+		require.Equal(t, join(top, want), f.Base(), base)
+		require.NoError(t, f.MkdirAll(context.Background(), f.Base()+"/dir"))
+	}
+	require.Equal(t, "/", openFor(t, kernel{}, "//", Options{}).Base())
+}
+
+func TestOpenMakesDurableWhatLeadsToTheBaseAndWritesNothing(t *testing.T) {
+	parts := func(top string) []string { // every directory above top, from "/"
+		var lines []string
+		for _, dir := range ancestors(top) {
+			lines = append(lines, "fsync "+dir)
+		}
+		return lines
+	}
+	for _, c := range []struct {
+		name, base string
+		opts       Options
+		want       func(top string) []string
+	}{
+		{name: "a directory that somebody has just made", base: "a/b", want: func(top string) []string {
+			return append(parts(top), "fsync .", "fsync ./a", "fsync ./a/b")
+		}},
+		{name: "a link, for which the directory that it is counts as well", base: "link", want: func(top string) []string {
+			return append(append(parts(top), "fsync ."), append(parts(top), "fsync .", "fsync ./a", "fsync ./link")...)
+		}},
+		{name: "without fsync", base: "a/b", opts: Options{UnsafeNoFsync: true}, want: func(string) []string { return nil }},
+		{name: "the root", base: "/", want: func(string) []string { return nil }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sys, top := newTap(), diskDir(t)
+			sys.system = knowing{kernel{}, true}
+			require.NoError(t, os.MkdirAll(join(top, "a", "b"), 0o700))
+			require.NoError(t, os.Symlink("a/b", join(top, "link")))
+			base := c.base
+			if base != "/" {
+				base = join(top, base)
+			}
+			openFor(t, sys, base, c.opts)
+			require.Equal(t, c.want(top), sys.record(top, "fsync"))
+			require.Empty(t, sys.record(top, "create", "mkdir", "unlink", "rmdir", "link", "rename", "renameNoReplace", "write", "chmod"))
+		})
+	}
+}
+
+func TestOpenFailsIfTheBaseMayNotBeDurableAndExcusesWhatItMayNotFsync(t *testing.T) {
+	for _, op := range []string{"open", "fsync"} {
+		for _, dir := range []string{".", "a", "a/base"} {
+			for cause, excused := range map[error]bool{
+				syscall.EIO: false, syscall.ENOSPC: false, syscall.ESTALE: false,
+				syscall.EACCES: true, syscall.EPERM: true,
+				syscall.EINVAL: op == "fsync", syscall.ENOSYS: op == "fsync", syscall.EROFS: op == "fsync",
+			} {
+				if op == "open" && dir == "a/base" {
+					continue // without that there is no file system
+				}
+				name := fmt.Sprintf("%s %s: %v", op, dir, cause)
+				withoutLeaks(t, func(t *testing.T) {
+					sys, top := newTap(), diskDir(t)
+					base := join(top, "a", "base")
+					require.NoError(t, os.MkdirAll(base, 0o700))
+					sys.hook = func(e event) (bool, error) { return e.op == op && e.path == join(top, dir), cause }
+					f, err := open(sys, base, Options{})
+					if !excused {
+						require.ErrorIs(t, err, cause, name)
+						require.ErrorContains(t, err, base, name)
+						return
+					}
+					require.NoError(t, err, name)
+					require.NoError(t, f.Close())
+				})
+			}
+		}
+	}
 }
 
 func TestCapabilitiesAreFoundOutOnceAndTracesRemoved(t *testing.T) {

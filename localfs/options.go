@@ -21,7 +21,8 @@ type Options struct {
 	// that a directory inherits from its parent stays.
 	DirMode fs.FileMode
 
-	// CreateBase makes the base directory and its missing parents, durably. By default a missing base is fs.ErrNotExist.
+	// CreateBase makes the base directory and its missing parents, durably. By default a missing base is fs.ErrNotExist. An
+	// existing one is fsynced with its parents either way, see Open.
 	CreateBase bool
 
 	// UnsafeNoFsync leaves out every fsync: nothing is sure to survive the machine, and only core.Unsynced is declared. For

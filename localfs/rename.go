@@ -132,7 +132,7 @@ func (m *move) run(mode core.RenameMode) error {
 		return err
 	}
 	if err := m.persist(); err != nil {
-		return fmt.Errorf("renamed, but not durable: %w", err)
+		return notDurable("renamed, but not durable", err)
 	}
 	return nil
 }
@@ -159,11 +159,24 @@ func (m *move) replace() error {
 		return err
 	}
 	if twoNames {
-		return m.sys.unlink(m.olddir, m.oldleaf) // rename would do nothing
+		return m.dropOldName() // rename would do nothing
 	}
 	err = m.settle(m.sys.rename(m.olddir, m.oldleaf, m.newdir, m.newleaf))
 	if errors.Is(err, syscall.EISDIR) {
 		return fmt.Errorf("%w: the new name is a directory", fs.ErrExist)
+	}
+	return err
+}
+
+// dropOldName leaves a file that has both names the new one. Nobody is raced with: whoever removes the old name, the file is
+// where it was to go.
+func (m *move) dropOldName() error {
+	err := m.sys.unlink(m.olddir, m.oldleaf)
+	if err == nil {
+		return nil
+	}
+	if where, lookErr := m.whereabouts(); lookErr == nil && (where == newNameOnly || where == elsewhere) {
+		return nil
 	}
 	return err
 }
@@ -219,24 +232,31 @@ func (m *move) settle(err error) error {
 	return err
 }
 
-// linkAndUnlink moves a file where the kernel cannot rename without replacing. Of callers with one new name, one link
-// succeeds; of those that have linked one file to different names, one removal of the old name does.
+// linkAndUnlink moves a file where the kernel cannot rename without replacing. Of callers with one new name, only the one
+// whose link succeeds goes on, also if they have the old name in common; of those that have linked one file to different
+// names, one removal of the old name succeeds.
 func (m *move) linkAndUnlink() error {
 	if err := m.sys.link(m.olddir, m.oldleaf, m.newdir, m.newleaf); err != nil {
 		return m.explainLink(err)
 	}
 	// Else a crash could leave the removal of the old name durable and the new name not.
 	if err := m.fs.fsyncDir(m.newdir); err != nil {
-		return fmt.Errorf("the file has both names, the new one is not durable: %w", err)
+		return notDurable("the file has both names, the new one is not durable", err)
 	}
 	err := m.sys.unlink(m.olddir, m.oldleaf)
 	if err == nil {
 		return nil
 	}
-	// The old name went to another caller if there is no such file; after any other error it is still there, or the answer
-	// was lost.
-	if _, lookErr := m.sys.lstat(m.olddir, m.oldleaf); errors.Is(lookErr, fs.ErrNotExist) && !errors.Is(err, fs.ErrNotExist) {
+	switch where, lookErr := m.whereabouts(); {
+	case lookErr != nil:
+		return fmt.Errorf("the file has the new name, and perhaps the old one: removing that: %w; looking at it: %w", err, lookErr)
+	case where == newNameOnly:
 		return nil
+	case where == nowhere:
+		return err
+	case where == elsewhere && !errors.Is(err, fs.ErrNotExist):
+		// Either this call has removed the old name or another did, whose file it then is. To keep a name too many loses nothing.
+		return fmt.Errorf("the file has the new name and one that another caller has given it: removing the old one: %w", err)
 	}
 	if undoErr := m.sys.unlink(m.newdir, m.newleaf); undoErr != nil && !errors.Is(undoErr, fs.ErrNotExist) {
 		return fmt.Errorf("the file has both names: removing the old one: %w; removing the new one: %w", err, undoErr)
@@ -244,12 +264,55 @@ func (m *move) linkAndUnlink() error {
 	return err
 }
 
-// explainLink adds what a look at both names tells. NFS repeats a call whose answer was lost, and then answers that the new
-// name exists; but another caller may have linked the same file there, so that this is no success.
+// whereabouts is where a file is whose old name could not be removed.
+type whereabouts uint8
+
+const (
+	// bothNames: nothing has happened.
+	bothNames whereabouts = iota
+	// newNameOnly: the old name was removed, and only the answer was wrong: NFS repeats a call whose answer was lost, and
+	// then finds no such file.
+	newNameOnly
+	// elsewhere: the old name is gone, and the file has another name that it had not before, besides the new one.
+	elsewhere
+	// nowhere: neither name is the file's.
+	nowhere
+)
+
+// whereabouts looks at both names. Who takes the old name away by moving it has given the file another name before, so the
+// number of names tells that from a lost answer.
+func (m *move) whereabouts() (whereabouts, error) {
+	_, err := m.sys.lstat(m.olddir, m.oldleaf)
+	switch {
+	case err == nil:
+		return bothNames, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return 0, err
+	}
+	now, err := m.sys.lstat(m.newdir, m.newleaf)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && now.id != m.old.id:
+		return nowhere, nil
+	case err != nil:
+		return 0, err
+	case now.links > m.old.links:
+		return elsewhere, nil
+	}
+	return newNameOnly, nil
+}
+
+// explainLink adds what a look at the new name tells. NFS repeats a call whose answer was lost, and then answers that the
+// new name exists. If the file has got it during this call, that was done by this call or by another with the same two
+// names, which may be about to succeed. So this is no success, nothing may be undone, and it is not fs.ErrExist either, by
+// which a caller would conclude that the file is not there.
 func (m *move) explainLink(err error) error {
 	now, lookErr := m.sys.lstat(m.newdir, m.newleaf)
-	if lookErr == nil && now.id == m.old.id {
-		return fmt.Errorf("%w: both names are those of one file, linked by this call, the answer to which was lost, or by another", err)
+	switch {
+	case lookErr == nil && now.id == m.old.id && now.links > m.old.links:
+		return fmt.Errorf("%w: both names are those of one file, linked by this call, the answer to which was lost, or by another: %v",
+			core.ErrUnavailable, err) //nolint:errorlint // it must not be fs.ErrExist
+	case lookErr != nil && !errors.Is(lookErr, fs.ErrNotExist):
+		return fmt.Errorf("%v; whose the new name is cannot be told: %w", err, lookErr) //nolint:errorlint // it must not be fs.ErrExist
 	}
 	return err
 }
@@ -260,4 +323,21 @@ func (m *move) persist() error {
 		return err
 	}
 	return m.fs.fsyncDir(m.olddir)
+}
+
+// errNotDurable is for changes of names that have happened and could not be made durable.
+var errNotDurable = errors.New("the change of names is not durable")
+
+// notDurable is the error of a failed fsync of a directory. Whatever its errno means elsewhere, it must not be taken for a
+// lost answer to the rename: what the fsync has failed to write no later one need write.
+func notDurable(what string, err error) error {
+	var errno syscall.Errno
+	sentinel := errNotDurable
+	if errors.As(err, &errno) && errors.Is(meaning(errno), core.ErrNoSpace) {
+		sentinel = core.ErrNoSpace
+	}
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+		return &classified{err: fmt.Errorf("%s: %v", what, err), sentinel: sentinel} //nolint:errorlint // it is no refusal of the rename
+	}
+	return &classified{err: fmt.Errorf("%s: %w", what, err), sentinel: sentinel}
 }

@@ -44,7 +44,8 @@ func TestLinkAndUnlinkReportTheTruth(t *testing.T) {
 		{"the new name is made and the answer lost", "link", func(top string) error {
 			_ = os.Link(join(top, "old"), join(top, "new"))
 			return syscall.EEXIST
-		}, fs.ErrExist, "both names are those of one file", []string{"new", "old"}},
+		}, core.ErrUnavailable, "both names are those of one file", []string{"new", "old"}},
+		{"the new name exists and goes again", "link", func(string) error { return syscall.EEXIST }, fs.ErrExist, "", []string{"old"}},
 		{
 			"the old name cannot be removed: the new one goes again", "unlink", func(string) error { return syscall.EACCES },
 			fs.ErrPermission, "",
@@ -54,10 +55,25 @@ func TestLinkAndUnlinkReportTheTruth(t *testing.T) {
 			_ = os.Remove(join(top, "old"))
 			return syscall.ETIMEDOUT
 		}, nil, "", []string{"new"}},
-		{"somebody else removes the old name: theirs is the file", "unlink", func(top string) error {
+		{"the old name is removed, and the call that is repeated does not find it", "unlink", func(top string) error {
 			_ = os.Remove(join(top, "old"))
 			return syscall.ENOENT
-		}, fs.ErrNotExist, "", []string{}},
+		}, nil, "", []string{"new"}},
+		{"somebody else moves the old name: theirs is the file", "unlink", func(top string) error {
+			_ = os.Link(join(top, "old"), join(top, "theirs"))
+			_ = os.Remove(join(top, "old"))
+			return syscall.ENOENT
+		}, fs.ErrNotExist, "", []string{"theirs"}},
+		{"the old name is gone, and who took it cannot be told: no name is given up", "unlink", func(top string) error {
+			_ = os.Link(join(top, "old"), join(top, "theirs"))
+			_ = os.Remove(join(top, "old"))
+			return syscall.ETIMEDOUT
+		}, core.ErrUnavailable, "another caller", []string{"new", "theirs"}},
+		{
+			"the new name cannot be made durable: that is no lost answer", "fsync", func(string) error { return syscall.ETIMEDOUT },
+			errNotDurable, "both names",
+			[]string{"new", "old"},
+		},
 		{
 			"the new name cannot be made durable: the old one stays", "fsync", func(string) error { return syscall.EIO },
 			syscall.EIO, "both names",
@@ -73,6 +89,9 @@ func TestLinkAndUnlinkReportTheTruth(t *testing.T) {
 				return true, c.hook(top)
 			}
 			err := noReplace(f, top)
+			if !errors.Is(c.want, core.ErrUnavailable) {
+				require.NotErrorIs(t, err, core.ErrUnavailable)
+			}
 			if c.want == nil {
 				require.NoError(t, err)
 			} else {

@@ -35,7 +35,7 @@ func (c *Coordinator) abort(p *pending, reason error, published progress) error 
 		c.leftBehind(id, "the directory of an aborted checkpoint could not be removed; the next commit tries again", err)
 	case nothingLeft:
 	}
-	c.aborted(p)
+	c.aborted(p, published)
 	return fmt.Errorf("%v %d was aborted: %w", p.trigger.Kind, id, reason)
 }
 
@@ -64,17 +64,22 @@ func leftByAbort(location *core.PendingLocation) []core.Place {
 	return []core.Place{core.InSharedDir}
 }
 
-// aborted is the outcome of a checkpoint that certainly does not exist.
-func (c *Coordinator) aborted(p *pending) {
+// aborted is the outcome of a checkpoint that certainly does not exist. Where another metadata file is in its place, that may
+// refer to the files of its tasks, and so nothing of them is deleted, now or when they are late.
+func (c *Coordinator) aborted(p *pending, published progress) {
 	ctx, cancel := detached(p.ctx)
 	defer cancel()
 	t := p.trigger
-	c.discard(ctx, discarding{
-		id: t.CheckpointID, objects: slices.Concat(p.objects, p.refused), inherited: p.inherited, without: p,
-		places: leftByAbort(p.location),
-	})
+	if published != occupied {
+		c.discard(ctx, discarding{
+			id: t.CheckpointID, objects: slices.Concat(p.objects, p.refused), inherited: p.inherited, without: p,
+			places: leftByAbort(p.location),
+		})
+	}
 	c.forget(p)
-	c.rememberFailed(p)
+	if published != occupied {
+		c.rememberFailed(p)
+	}
 	c.observe(Event{
 		Type: EventAborted, CheckpointID: t.CheckpointID, Kind: t.Kind, Duration: c.opts.Now().Sub(p.begun), Err: p.failure,
 	})
@@ -121,7 +126,7 @@ func (c *Coordinator) clarifyInTurn(ctx context.Context) error {
 		c.mu.Lock()
 		c.unclear = slices.DeleteFunc(c.unclear, func(q *pending) bool { return q == p })
 		c.mu.Unlock()
-		c.aborted(p)
+		c.aborted(p, maybePublished)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 // acknowledgement once more is success.
 //
 // The files of the state belong to the coordinator from then on, also if it returns an error: it deletes what is not needed.
-// The errors are core.ErrFenced for another epoch than the coordinator's, ErrNotPending for a checkpoint that is not known or
+// The errors are core.ErrFenced for another epoch than the coordinator's, and after the loss of its claim; ErrNotPending for a checkpoint that is not known or
 // has its outcome, fs.ErrExist for a task that has acknowledged with other state, and fs.ErrInvalid for a task that does
 // not exist. State that cannot be part of the checkpoint is ErrDeclined, and aborts it:
 //
@@ -52,6 +52,9 @@ func (c *Coordinator) Acknowledge(ctx context.Context, ack Ack) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	c.discard(ctx, discarding{id: ack.CheckpointID, objects: m.objects, inherited: p.inherited, places: writtenIn})
+	if err := c.fence(); err != nil {
+		return err
+	}
 	return fmt.Errorf("task %v: %w: it has acknowledged checkpoint %d with other state", ack.Task, fs.ErrExist, ack.CheckpointID)
 }
 
@@ -166,6 +169,9 @@ func (c *Coordinator) late(ctx context.Context, ack Ack) error {
 		ctx, cancel := detached(ctx)
 		defer cancel()
 		c.discard(ctx, discarding{id: f.id, objects: objects, inherited: f.inherited, places: writtenIn})
+	}
+	if err := c.fence(); err != nil {
+		return err
 	}
 	return fmt.Errorf("acknowledgement of checkpoint %d: %w", ack.CheckpointID, ErrNotPending)
 }

@@ -70,7 +70,7 @@ func (c *Coordinator) publish(p *pending, content *metadata.Checkpoint) (*core.C
 
 // progressOf refines how far a publication has come that failed with err.
 func progressOf(err error, otherwise progress) progress {
-	if errors.Is(err, fs.ErrExist) && !errors.Is(err, core.ErrFenced) {
+	if errors.Is(err, fs.ErrExist) && !errors.Is(err, core.ErrFenced) && !errors.Is(err, core.ErrOutcomeUnknown) {
 		return occupied
 	}
 	return otherwise

@@ -51,7 +51,8 @@ type discarding struct {
 // discardParallelism is how many files are deleted at the same time.
 const discardParallelism = 8
 
-// discard deletes files that nobody can need: no complete and no undecided checkpoint refers to them.
+// discard deletes files that nobody can need: no complete and no undecided checkpoint refers to them, and no successor has
+// taken over.
 func (c *Coordinator) discard(ctx context.Context, d discarding) {
 	if len(d.objects) == 0 || c.fence() != nil {
 		return
@@ -64,6 +65,9 @@ func (c *Coordinator) discard(ctx context.Context, d discarding) {
 		return !slices.Contains(d.places, location.Place(o.Path))
 	})
 	unneeded := c.unneeded(objects, d.inherited, d.without)
+	if len(unneeded) == 0 || !c.holdsClaim(ctx, d.id) {
+		return
+	}
 	next := make(chan string)
 	var workers sync.WaitGroup
 	for range min(discardParallelism, len(unneeded)) {
@@ -80,6 +84,15 @@ func (c *Coordinator) discard(ctx context.Context, d discarding) {
 	}
 	close(next)
 	workers.Wait()
+}
+
+// holdsClaim looks at the claim before something is deleted: what nobody needs here, a successor may need.
+func (c *Coordinator) holdsClaim(ctx context.Context, id int64) bool {
+	err := c.noteFence(c.owner.Check(ctx))
+	if err != nil && !errors.Is(err, core.ErrFenced) {
+		c.leftBehind(id, "state files that no checkpoint needs are not deleted, since the claim cannot be looked at; the next sweep finds them", err)
+	}
+	return err == nil
 }
 
 // unneeded returns the paths of those objects that nobody can need.

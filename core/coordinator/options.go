@@ -33,7 +33,8 @@ type Options struct {
 	// Send delivers a trigger to every task of every operator; required. It may return before the tasks have answered, and may
 	// also let them answer before it returns. An error aborts the checkpoint; core.ErrFenced, from a task that
 	// knows of a newer coordinator, ends this one. ctx ends with the checkpoint's outcome. Triggers are sent one after the
-	// other, in the order of their ids.
+	// other, in the order of their ids. It must not trigger or close, and it must heed ctx: the checkpoint waits for it, so one that
+	// does not return when ctx has ended holds the checkpoint up beyond Timeout, and the triggers behind it.
 	Send func(ctx context.Context, trigger Trigger) error
 
 	// Interval is the time between two checkpoints of Run, from trigger to trigger. 0 is none: Run triggers nothing. MinPause and
@@ -70,7 +71,7 @@ type Options struct {
 	OnCommitted func(ctx context.Context, committed Committed) error
 
 	// OnAborted is called after each abort. It may come more than once for a checkpoint, from Start too, and not at all if the
-	// process dies. Its context ends at the latest 10 s after that of the checkpoint. It must not trigger or close.
+	// process dies; never for one that was committed. Its context ends at the latest 10 s after that of the checkpoint. It must not trigger or close.
 	OnAborted func(ctx context.Context, aborted Aborted)
 
 	// Observer receives events; nil is none. [Counters] is one.

@@ -50,6 +50,18 @@ func planRestore(entries []core.CheckpointEntry, restore Restore) []core.Checkpo
 	return candidates
 }
 
+// planAborted returns the ids that an earlier coordinator may have left without reporting their abort. What lies below a
+// checkpoint that was complete may itself have been, and the one that is restored settles what was before it.
+func planAborted(entries []core.CheckpointEntry, restored *found) []int64 {
+	var ids []int64
+	for _, entry := range core.NeverCompleted(entries) {
+		if restored.Empty() || entry.ID > restored.ID {
+			ids = append(ids, entry.ID)
+		}
+	}
+	return ids
+}
+
 // isDamage reports whether err says that a checkpoint is damaged or unknown to this release, rather than out of reach.
 func isDamage(err error) bool {
 	return errors.Is(err, core.ErrCorrupt) || errors.Is(err, core.ErrUnsupportedVersion)

@@ -21,7 +21,8 @@ import (
 //   - checks that the checkpoint fits the operators: fs.ErrInvalid, see Restore.AllowNonRestoredState;
 //   - removes what earlier coordinators have left behind, unless Options.NoSweep is set. What cannot be removed is logged. Nothing
 //     is removed before the checkpoint is read;
-//   - repeats OnCommitted for the checkpoint, and OnAborted for those that were never completed;
+//   - repeats OnCommitted for the checkpoint, and OnAborted for those that were certainly never completed: the ones without
+//     metadata above it and above every other one that is or was complete;
 //   - takes over the other checkpoints, so that they are deleted when they are not retained any more.
 //
 // A checkpoint that is damaged is core.ErrCorrupt or core.ErrUnsupportedVersion, see Restore.AllowOlder. After an error Start
@@ -279,10 +280,8 @@ func (c *Coordinator) repeat(ctx context.Context, owner *core.Owner, entries []c
 	if c.opts.OnAborted == nil {
 		return nil
 	}
-	for _, entry := range entries {
-		if entry.State == core.InProgress {
-			c.opts.OnAborted(ctx, Aborted{ID: entry.ID, Epoch: owner.Epoch(), Reason: errAbandoned, Repeated: true})
-		}
+	for _, id := range planAborted(entries, f) {
+		c.opts.OnAborted(ctx, Aborted{ID: id, Epoch: owner.Epoch(), Reason: errAbandoned, Repeated: true})
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func Example() {
 	dir := os.Getenv("VISITS_DIR") // a directory that survives the process
 	fsys, err := localfs.Open(dir, localfs.Options{})
 	check(err)
-	storage, err := core.NewStorage(fsys, dir, core.JobIDOf("visits"), core.Options{})
+	storage, err := core.NewStorage(fsys, fsys.Base(), core.JobIDOf("visits"), core.Options{})
 	check(err)
 
 	visits := 0 // the state of the only task

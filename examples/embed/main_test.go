@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,13 +26,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code) //nolint:forbidigo // what TestMain is for
 }
 
-func TestAProcessGoesOnFromTheCheckpointOfTheLastOne(t *testing.T) {
+func TestAProcessGoesOnFromTheCheckpointOfTheLastOneHoweverTheDirectoryIsSpelled(t *testing.T) {
 	dir := t.TempDir()
-	for visit := 1; visit <= 3; visit++ {
+	for i, spelled := range []string{dir, dir + "/", ".", "../" + filepath.Base(dir) + "/"} {
 		process := exec.CommandContext(t.Context(), os.Args[0])
-		process.Env = append(os.Environ(), asProcess+"=1", "VISITS_DIR="+dir)
+		process.Dir = dir
+		process.Env = append(os.Environ(), asProcess+"=1", "VISITS_DIR="+spelled)
 		out, err := process.CombinedOutput()
-		require.NoError(t, err, "%s", out)
+		require.NoError(t, err, "%s: %s", spelled, out)
+		visit := i + 1
 		require.Equal(t, fmt.Sprintf("visit %d is durable in checkpoint %d\n", visit, visit), string(out))
 	}
 }

@@ -15,8 +15,9 @@ changed: what would be deleted and what would be kept, and why, is only shown.
 What goes: the metadata first, so that from then on it is no checkpoint; then the files
 that it names in the checkpoint's own directory and, if no other checkpoint needs them, in
 the job's shared directory; files in its own directory that have the form of state files;
-the directory, if it is empty then. Foreign files are kept and named. If a sibling
-checkpoint cannot be read, what it might need is kept.
+the directory, if it is empty then. Foreign files are kept and named, and with them stays
+._metadata.emptied, which says what the directory was. If a sibling checkpoint cannot be
+read, what it might need is kept.
 
 Make sure that no job restores from the checkpoint, is to be restored from it, or writes
 to it: that cannot be seen from outside. The newest complete checkpoint of a job is

@@ -59,6 +59,14 @@ func TestDisposeKeepsAndNamesForeignFiles(t *testing.T) {
 	require.Equal(t, report.Disposed, d.Checkpoints[0].Status)
 	require.FileExists(t, path.Join(older, "notes.txt"))
 	require.Contains(t, d.Checkpoints[0].Kept, core.KeptObject{Path: r.neutral(path.Join(older, "notes.txt")), Reason: "a foreign file"})
+
+	seen := r.snapshot()
+	require.Equal(t, 0, r.json(&d, "dispose", "--yes", older).ExitCode, "it may be repeated")
+	require.Contains(t, d.Checkpoints[0].Kept, core.KeptObject{Path: r.neutral(path.Join(older, "notes.txt")), Reason: "a foreign file"})
+	require.Equal(t, seen, r.snapshot())
+	var l report.Listing
+	require.Equal(t, 0, r.json(&l, "ls", path.Dir(older)).ExitCode)
+	require.Equal(t, report.Emptied, l.Entries[0].State)
 }
 
 func TestDisposeRefusesTheNewestCheckpointOfAJob(t *testing.T) {

@@ -23,6 +23,7 @@ States:
   in progress  there is no metadata: it is being written, or was given up
   broken       the metadata is damaged or cannot be read; the exit code is 1 or 3
   disposing    its disposal has begun: it is no checkpoint any more
+  disposed     it was disposed of; its directory is left because of foreign files in it
 
 SIZE is what the metadata records for all files that the checkpoint needs; files that
 several checkpoints share count for each. A plus means that some have no recorded size and

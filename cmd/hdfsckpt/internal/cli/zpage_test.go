@@ -65,7 +65,7 @@ func TestThePageNamesEveryFieldKindAndStateOfTheJSONForms(t *testing.T) {
 		string(report.Usage), string(report.NotFound), string(report.None), string(report.Vanished), string(report.Damaged),
 		string(report.Unsupported), string(report.Permission), string(report.Unavailable), string(report.NoSpace), string(report.Refused),
 		string(report.Incomplete), string(report.Invalid), string(report.Timeout), string(report.Interrupted), string(report.Failed),
-		string(report.Complete), string(report.InProgress), string(report.Broken), string(report.Disposing),
+		string(report.Complete), string(report.InProgress), string(report.Broken), string(report.Disposing), string(report.Emptied),
 		string(report.CheckpointEntry), string(report.SavepointEntry),
 		string(report.Missing), string(report.Short), string(report.Long), string(report.Corrupt), string(report.Unreadable),
 		string(report.Sound), string(report.Unsound), string(report.Unknown),

@@ -62,8 +62,14 @@ func disposeOne(ctx context.Context, open core.Opener, pointer string, opts Disp
 		return d, err
 	}
 	if left == nothing {
-		d.Status = report.Gone
-		return d, nil
+		if opts.Yes {
+			// The last step may have been interrupted, with the emptied directory moved aside.
+			_, err = core.Dispose(ctx, fsys, dir, core.DisposeOptions{Read: metadata.ReadObjects})
+		}
+		if err == nil {
+			d.Status = report.Gone
+		}
+		return d, err
 	}
 	if refusal, err := guard(ctx, fsys, dir, opts); refusal != nil {
 		d.Status = report.NotDisposed

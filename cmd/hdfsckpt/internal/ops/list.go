@@ -182,14 +182,17 @@ func lookOnce(ctx context.Context, fsys core.FileSystem, p place, quick bool) *r
 	return f
 }
 
-// lookWithoutMetadata tells a checkpoint in progress from one whose disposal has begun and from one that is gone.
+// lookWithoutMetadata tells a checkpoint in progress from one whose disposal has begun or is finished, and from one that is gone.
 func lookWithoutMetadata(ctx context.Context, fsys core.FileSystem, p place, f *report.Facts) *report.Facts {
-	switch _, err := fsys.Stat(ctx, path.Join(p.dir, core.DisposedName)); {
-	case err == nil:
+	switch state, err := core.StateWithoutMetadata(ctx, fsys, p.dir); {
+	case err != nil:
+		f.Err = err
+		return f
+	case state == core.Disposing:
 		f.Disposing = true
 		return f
-	case !errors.Is(err, fs.ErrNotExist):
-		f.Err = err
+	case state == core.Disposed:
+		f.Disposed = true
 		return f
 	}
 	switch _, err := fsys.Stat(ctx, p.dir); {

@@ -28,6 +28,7 @@ const (
 	InProgress State = "in_progress" // no metadata yet: it is being written, or was given up
 	Broken     State = "broken"      // its metadata cannot be read, or is damaged
 	Disposing  State = "disposing"   // its disposal has begun
+	Emptied    State = "disposed"    // it was disposed of; foreign files keep its directory
 )
 
 // Listing is the result of ls.
@@ -69,6 +70,8 @@ type Facts struct {
 	MetadataSize int64
 	// Disposing: the directory holds the metadata of a disposal that has begun.
 	Disposing bool
+	// Disposed: it holds the mark of a disposal that has removed all that was the checkpoint's own.
+	Disposed bool
 	// Content is nil if the metadata was not read.
 	Content *Content
 	// Err is why the metadata, or the directory, could not be read.
@@ -137,6 +140,8 @@ func stateOf(f Facts) State {
 		return Complete
 	case f.Disposing:
 		return Disposing
+	case f.Disposed:
+		return Emptied
 	}
 	return InProgress
 }

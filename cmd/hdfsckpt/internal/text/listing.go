@@ -51,7 +51,7 @@ func idText(id *int64) string {
 
 func stateCell(s report.State) Cell {
 	style := map[report.State]Style{
-		report.Complete: Good, report.InProgress: Busy, report.Broken: Bad, report.Disposing: Dim,
+		report.Complete: Good, report.InProgress: Busy, report.Broken: Bad, report.Disposing: Dim, report.Emptied: Dim,
 	}[s]
 	return Cell{Text: spaced(string(s)), Style: style}
 }
