@@ -8,11 +8,13 @@ process_parts() {
   fi
 }
 
-# Every package whose tests ask testenv for servers, and testenv itself.
+# testenv itself, which installs what is missing; then every package whose tests ask it for servers, and kerberos, whose tests
+# start a KDC of their own.
 real_servers() {
   # shellcheck disable=SC2046 # a list of words
-  go test -count=1 -timeout 40m ./testenv/... $(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... |
-    awk '/[[ ]github.com\/hdfsckpt\/hdfsckpt\/testenv[] ]/ && $1 !~ /\/testenv/ {print $1}')
+  go test -count=1 -timeout 40m ./testenv/... &&
+    go test -count=1 -timeout 40m $([ ! -d kerberos ] || echo ./kerberos) $(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... |
+      awk '/[[ ]github.com\/hdfsckpt\/hdfsckpt\/testenv[] ]/ && $1 !~ /\/testenv/ {print $1}')
 }
 
 # The sweep is an ordinary test that needs to be asked for, because it takes minutes. Asking and getting none is a failure.
