@@ -140,12 +140,3 @@ func (l *PendingLocation) DisposeOnFailure(ctx context.Context) error {
 	}
 	return l.owner.removeTree(ctx, aside)
 }
-
-// isCheckpointTrash reports whether a name in an epoch directory is that of a checkpoint's directory on its way out.
-func isCheckpointTrash(name string) bool {
-	if len(name) < 38 || name[len(name)-37] != '.' || !IsStateFileName(name[len(name)-36:]) {
-		return false
-	}
-	_, ok := ParseCheckpointDirName(name[:len(name)-37])
-	return ok
-}

@@ -160,6 +160,16 @@ func isSavepointMarkName(name string) bool {
 	return found && IsSavepointDirName(dir)
 }
 
+// isCheckpointTrash reports whether a name in a claim's directory is that of a checkpoint's directory on its way out.
+func isCheckpointTrash(name string) bool {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 || !IsStateFileName(name[dot+1:]) {
+		return false
+	}
+	_, ok := ParseCheckpointDirName(name[:dot])
+	return ok
+}
+
 func isLowerHex(text string) bool {
 	return strings.Trim(text, "0123456789abcdef") == ""
 }

@@ -110,14 +110,14 @@ func splitFooter(data []byte) (body []byte, f *rawFooter, err *Error) {
 		return nil, nil, corrupt(offset+len(footerMagic)+4, "the lengths at its ends differ: %d and %d", again, length)
 	}
 	end := len(foot) - footerTail
-	if sum := crc32.Checksum(foot[:end], castagnoli); sum != binary.BigEndian.Uint32(foot[end:]) {
+	if sum := core.CRC32C(foot[:end]); sum != binary.BigEndian.Uint32(foot[end:]) {
 		return nil, nil, corrupt(offset, "its checksum is wrong")
 	}
 	if version := int32(binary.BigEndian.Uint32(foot[len(footerMagic):])); version != footerVersion {
 		return nil, nil, unsupported(offset+len(footerMagic), "version %d of the footer", version)
 	}
 	body = data[:offset]
-	if sum := crc32.Checksum(body, castagnoli); sum != binary.BigEndian.Uint32(foot[footerHead:]) {
+	if sum := core.CRC32C(body); sum != binary.BigEndian.Uint32(foot[footerHead:]) {
 		return nil, nil, corrupt(offset, "the checksum of the body is wrong")
 	}
 	f = &rawFooter{offset: offset}

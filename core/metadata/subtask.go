@@ -2,7 +2,8 @@ package metadata
 
 import (
 	"encoding/binary"
-	"hash/crc32"
+
+	"github.com/hdfsckpt/hdfsckpt/core"
 )
 
 // A task snapshot is a SubtaskState on its way from a worker to the coordinator.
@@ -52,7 +53,7 @@ func ParseSubtask(data []byte) (*SubtaskState, error) {
 		return nil, unsupported(len(subtaskMagic), "version %d of a task snapshot", version)
 	}
 	end := len(data) - subtaskTail
-	if crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {
+	if core.CRC32C(data[:end]) != binary.BigEndian.Uint32(data[end:]) {
 		return nil, corrupt(end, "the checksum of the task snapshot is wrong")
 	}
 	p := &parser{cursor: cursor{data: data[:end], off: subtaskHead}, version: newestVersion, private: true}

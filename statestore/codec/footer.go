@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
@@ -102,7 +101,7 @@ func (f *Footer) append(dst []byte) []byte {
 		dst = be.AppendUint32(dst, uint32(len(e.Key)))
 		dst = append(dst, e.Key...)
 	}
-	dst = be.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
+	dst = be.AppendUint32(dst, core.CRC32C(dst[at:]))
 	dst = be.AppendUint32(dst, uint32(len(dst)-at+4+len(footerEndMagic)))
 	return append(dst, footerEndMagic...)
 }
@@ -128,7 +127,7 @@ func ReadFooter(at io.ReaderAt, size int64) (*Footer, error) {
 	if err := readAt(at, b, size-n); err != nil {
 		return nil, err
 	}
-	if sum, stored := crc32.Checksum(b, castagnoli), binary.BigEndian.Uint32(tail); sum != stored {
+	if sum, stored := core.CRC32C(b), binary.BigEndian.Uint32(tail); sum != stored {
 		return nil, corrupt(size-n, "checksum of the footer: stored %08x, computed %08x", stored, sum)
 	}
 	if !bytes.HasPrefix(b, footerMagic) {

@@ -108,7 +108,7 @@ func (s *source) fill() error {
 		}
 	}
 	if s.sums != nil {
-		if sum := crc32.Checksum(buf, castagnoli); sum != s.sums[first/s.chunk] {
+		if sum := core.CRC32C(buf); sum != s.sums[first/s.chunk] {
 			s.err = corrupt(first, "checksum of the chunk of %d bytes: stored %08x, computed %08x", n, s.sums[first/s.chunk], sum)
 			return s.err
 		}
