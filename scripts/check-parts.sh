@@ -58,7 +58,7 @@ has_race() {
 # The architecture tests have their part above, real servers theirs in `make test`.
 check_tests() {
   # shellcheck disable=SC2046,SC2086 # lists of words
-  HDFSCKPT_HDFS=none HDFSCKPT_REQUIRE='' \
+  HDFSCKPT_HDFS=none HDFSCKPT_ENGINES=none HDFSCKPT_REQUIRE='' \
     go test ${TESTFLAGS:-} "$@" $(go list ./... | grep -v '/internal/architecture$')
 }
 
@@ -73,5 +73,5 @@ check_tests_without_race() {
     return
   fi
   # shellcheck disable=SC2086 # lists of words
-  HDFSCKPT_HDFS=none HDFSCKPT_REQUIRE='' go test ${TESTFLAGS:-} $packages
+  HDFSCKPT_HDFS=none HDFSCKPT_ENGINES=none HDFSCKPT_REQUIRE='' go test ${TESTFLAGS:-} $packages
 }

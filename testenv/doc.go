@@ -30,6 +30,12 @@
 // that need an exclusive one are skipped. What such a cluster wants to know of Kerberos is taken from KRB5_CONFIG,
 // HDFSCKPT_PRINCIPAL and HDFSCKPT_KEYTAB.
 //
+// # Engines
+//
+// RequireFlink and RequireSpark give a test the real code of these engines, fetched by Maven and compiled with the small
+// programs in the folder java, in a JVM that answers calls. HDFSCKPT_REQUIRE names them "flink" and "spark";
+// HDFSCKPT_ENGINES=none leaves their tests out.
+//
 // # What is left behind
 //
 // Nothing. A cluster's daemons are children of one supervising process (`hdfsenv run`), which holds on for as long as somebody

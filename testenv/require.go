@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hdfsckpt/hdfsckpt/testenv/internal/hadoop"
+	"github.com/hdfsckpt/hdfsckpt/testenv/internal/jdk"
 	"github.com/hdfsckpt/hdfsckpt/testenv/internal/kdc"
 	"github.com/hdfsckpt/hdfsckpt/testenv/internal/probe"
 )
@@ -109,7 +109,7 @@ func ownForTest(dir string, o Options) (*Cluster, error) {
 }
 
 func isMissing(err error) bool {
-	return errors.Is(err, hadoop.ErrMissing) || errors.Is(err, kdc.ErrMissing) || errors.Is(err, errUnfit)
+	return errors.Is(err, jdk.ErrMissing) || errors.Is(err, kdc.ErrMissing) || errors.Is(err, errUnfit)
 }
 
 // required reports whether the list, in which commas stand between names, holds the part.

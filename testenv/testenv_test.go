@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hdfsckpt/hdfsckpt/testenv/internal/hadoop"
+	"github.com/hdfsckpt/hdfsckpt/testenv/internal/jdk"
 )
 
 func TestOptionsReportAllProblems(t *testing.T) {
@@ -199,6 +199,6 @@ func TestASharedClusterIsNotDisturbed(t *testing.T) {
 }
 
 func TestWhatIsMissingIsToldFromWhatFails(t *testing.T) {
-	require.True(t, isMissing(hadoop.ErrMissing))
+	require.True(t, isMissing(jdk.ErrMissing))
 	require.False(t, isMissing(errors.New("the NameNode ended")))
 }
