@@ -24,7 +24,7 @@ var (
 	// ErrShared is returned by what would disturb the other users of a cluster.
 	ErrShared = errors.New("the cluster is shared: set Options.Exclusive")
 	// ErrOwn is returned by what cannot be done to a cluster that was not started here.
-	ErrOwn = errors.New("the cluster of HADOOP_CONF_DIR was not started by testenv")
+	ErrOwn = errors.New("the cluster, of HADOOP_CONF_DIR or of images, was not started by testenv")
 	// ErrDown is returned if no cluster runs.
 	ErrDown = supervisor.ErrDown
 )
@@ -42,9 +42,11 @@ type Calls = hadoop.Calls
 type Process = supervisor.Process
 
 // Cluster is an HDFS. Its methods may be used concurrently. On somebody's own cluster those about processes, and Admin, Fsck,
-// Calls and Keep, return ErrOwn.
+// Calls and Keep, return ErrOwn; on that of images the same without Fsck and Calls.
 type Cluster struct {
-	folder    supervisor.Folder // empty: somebody's own
+	folder    supervisor.Folder // empty: somebody's own, or images
+	docker    string            // the folder that describes the cluster of images
+	web       string            // address of the NameNode's web server, where testenv did not start it; "" is not known
 	exclusive bool
 	confDir   string
 	nameNode  string
@@ -191,7 +193,7 @@ func (c *Cluster) URL() string { return "hdfs://" + c.nameNode + "/" }
 func (c *Cluster) Kerberos() bool { return c.state.Spec.Kerberos }
 
 // Own reports whether the cluster is that of HADOOP_CONF_DIR.
-func (c *Cluster) Own() bool { return c.folder == "" }
+func (c *Cluster) Own() bool { return c.folder == "" && c.docker == "" }
 
 // StartTime is how long the daemons took until all of them worked.
 func (c *Cluster) StartTime() time.Duration { return c.state.Start }
@@ -216,6 +218,8 @@ func (c *Cluster) login(name string) probe.Login {
 	switch {
 	case c.Own():
 		return ownLogin(c.Kerberos())
+	case c.docker != "":
+		return c.dockerLogin(name)
 	case name == "":
 		return c.state.Login()
 	}
@@ -260,12 +264,23 @@ func ownLogin(kerberos bool) probe.Login {
 	return l
 }
 
-// started refuses what cannot be done to somebody's own cluster.
+// started refuses what cannot be done to a cluster that runs without us.
 func (c *Cluster) started() error {
-	if c.Own() {
+	if c.folder == "" {
 		return ErrOwn
 	}
 	return nil
+}
+
+// webAddress is that of the NameNode's web server.
+func (c *Cluster) webAddress() (string, error) {
+	switch {
+	case c.folder != "":
+		return c.state.NameNodeWeb(), nil
+	case c.web != "":
+		return c.web, nil
+	}
+	return "", ErrOwn
 }
 
 // mayDisturb refuses what others would notice.

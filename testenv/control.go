@@ -74,7 +74,7 @@ func (c *Cluster) disturb(ctx context.Context, verb, name string) error {
 // WaitReady waits until all daemons that are up work together: the NameNode has left safe mode and knows each DataNode that was
 // neither killed nor stopped, and a byte that is written can be read. It asks each time which are up.
 func (c *Cluster) WaitReady(ctx context.Context) error {
-	if c.Own() {
+	if c.folder == "" {
 		return supervisor.Poll(ctx, func() error { return probe.RoundTrip(ctx, c.confDir, c.login("")) })
 	}
 	return c.waitReady(ctx)
@@ -143,22 +143,28 @@ func withoutHadoop(environ []string) []string {
 
 // Fsck returns the NameNode's report about the files below a path, their blocks and where these are.
 func (c *Cluster) Fsck(ctx context.Context, path string) (string, error) {
-	if err := c.started(); err != nil {
+	web, err := c.webAddress()
+	if err != nil {
 		return "", err
 	}
-	return hadoop.Fsck(ctx, c.state.NameNodeWeb(), c.state.Layout.ProcessUser, path)
+	user := c.state.Layout.ProcessUser
+	if c.docker != "" {
+		user = Superuser
+	}
+	return hadoop.Fsck(ctx, web, user, path)
 }
 
 // Calls returns how often clients have called each method of the NameNode since it was started, up to now. Those of DataNodes
 // are left out. Everybody's calls are counted; a difference means something where nobody else uses the cluster.
 func (c *Cluster) Calls(ctx context.Context) (Calls, error) {
-	if err := c.started(); err != nil {
+	web, err := c.webAddress()
+	if err != nil {
 		return nil, err
 	}
 	// The first answer may be as old as the period; it makes the NameNode count anew after another.
 	timer := time.NewTimer(2 * hadoop.MetricsPeriod)
 	defer timer.Stop()
-	if _, err := hadoop.CallsOf(ctx, c.state.NameNodeWeb()); err != nil {
+	if _, err := hadoop.CallsOf(ctx, web); err != nil {
 		return nil, err
 	}
 	select {
@@ -166,7 +172,7 @@ func (c *Cluster) Calls(ctx context.Context) (Calls, error) {
 		return nil, context.Cause(ctx)
 	case <-timer.C:
 	}
-	calls, err := hadoop.CallsOf(ctx, c.state.NameNodeWeb())
+	calls, err := hadoop.CallsOf(ctx, web)
 	return calls.OfClients(), err
 }
 

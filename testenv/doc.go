@@ -30,6 +30,9 @@
 // that need an exclusive one are skipped. What such a cluster wants to know of Kerberos is taken from KRB5_CONFIG,
 // HDFSCKPT_PRINCIPAL and HDFSCKPT_KEYTAB.
 //
+// With HDFSCKPT_HDFS=docker, which goes before HADOOP_CONF_DIR, tests run on the images that `make docker-up` has started: one
+// cluster without Kerberos and one with it, three DataNodes each. Tests that need anything else are skipped, required or not.
+//
 // # Engines
 //
 // RequireFlink and RequireSpark give a test the real code of these engines, fetched by Maven and compiled with the small

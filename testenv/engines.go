@@ -12,7 +12,7 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/testenv/internal/engine"
 )
 
-//go:embed java/engine java/flink java/spark
+//go:embed java/engine java/flink java/flink2 java/spark
 var engineSources embed.FS
 
 // The versions that tests run against by default.
@@ -100,7 +100,11 @@ func prepareEngine(ctx context.Context, k engine.Kind, say func(string)) (engine
 	if os.Getenv("HDFSCKPT_ENGINES") == "none" {
 		return engine.Program{}, fmt.Errorf("that HDFSCKPT_ENGINES is not none: %w", errUnfit)
 	}
-	for _, name := range []string{"engine", k.Name} {
+	folders := []string{"engine", k.Name}
+	if k.Name == "flink" && k.Version == FlinkVersion {
+		folders = append(folders, "flink2") // needs what older ones lack
+	}
+	for _, name := range folders {
 		source, err := fs.Sub(engineSources, "java/"+name)
 		if err != nil {
 			return engine.Program{}, err

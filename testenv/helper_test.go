@@ -80,7 +80,7 @@ func beUser(options string) error {
 // requireLocal is Require without a cluster, for tests that start their own in another process.
 func requireLocal(t *testing.T) {
 	t.Helper()
-	if os.Getenv("HADOOP_CONF_DIR") != "" || os.Getenv("HDFSCKPT_HDFS") == "none" {
+	if kind := os.Getenv("HDFSCKPT_HDFS"); os.Getenv("HADOOP_CONF_DIR") != "" || kind == "none" || kind == "docker" {
 		t.Skip("left out: the environment does not want a cluster to be started")
 	}
 	_, err := Options{}.spec(t.Context(), func(s string) { t.Log(s) })

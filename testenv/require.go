@@ -32,6 +32,8 @@ func Require(t testing.TB, o Options) *Cluster {
 	c, err := forTest(ctx, o, func(s string) { t.Log(s) })
 	switch {
 	case err == nil:
+	case errors.Is(err, errDockerUnfit):
+		t.Skipf("left out: %v", err)
 	case isMissing(err) && !required(os.Getenv("HDFSCKPT_REQUIRE"), o.part()):
 		t.Skipf("left out: %s needs %v", o.part(), err)
 	default:
@@ -61,8 +63,10 @@ func forTest(ctx context.Context, o Options, say func(string)) (*Cluster, error)
 	case "", "local":
 	case "none":
 		return nil, fmt.Errorf("that HDFSCKPT_HDFS is not none: %w", errUnfit)
+	case "docker":
+		return dockerForTest(ctx, o)
 	default:
-		return nil, fmt.Errorf("HDFSCKPT_HDFS=%s: there is no such way to run HDFS; there are local, the default, and none", kind)
+		return nil, fmt.Errorf("HDFSCKPT_HDFS=%s: there is no such way to run HDFS; there are local, the default, docker and none", kind)
 	}
 	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
 		return ownForTest(dir, o)
@@ -109,7 +113,7 @@ func ownForTest(dir string, o Options) (*Cluster, error) {
 }
 
 func isMissing(err error) bool {
-	return errors.Is(err, jdk.ErrMissing) || errors.Is(err, kdc.ErrMissing) || errors.Is(err, errUnfit)
+	return errors.Is(err, jdk.ErrMissing) || errors.Is(err, kdc.ErrMissing) || errors.Is(err, errUnfit) || errors.Is(err, errDockerDown)
 }
 
 // required reports whether the list, in which commas stand between names, holds the part.

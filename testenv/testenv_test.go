@@ -133,7 +133,7 @@ func TestHDFSCKPT_HDFSChoosesTheWay(t *testing.T) {
 	t.Setenv("HDFSCKPT_HDFS", "none")
 	skipped, _, _ := outcome(t, Options{})
 	require.True(t, skipped)
-	t.Setenv("HDFSCKPT_HDFS", "docker")
+	t.Setenv("HDFSCKPT_HDFS", "podman")
 	_, failed, _ := outcome(t, Options{})
 	require.True(t, failed, "an unknown way is no reason to skip")
 	t.Setenv("HDFSCKPT_HDFS", "none")
