@@ -19,7 +19,7 @@ type Kind struct {
 	Version  string
 	Property string // of the pom, that the version is given by: "flink.version"
 	Pom      []byte
-	Sources  []fs.FS // of .java files
+	Sources  []fs.FS // of .java and .properties files
 	Main     string  // the class
 	Flags    []string
 	Size     string // of what is fetched, for people: "180 MB"
@@ -66,7 +66,7 @@ func Prepare(ctx context.Context, cache string, k Kind, say func(string)) (Progr
 func digestOf(sources []fs.FS) (string, error) {
 	var all strings.Builder
 	for _, source := range sources {
-		names, err := fs.Glob(source, "*.java")
+		names, err := fs.Glob(source, "*.*")
 		if err != nil {
 			return "", err
 		}
