@@ -4,20 +4,28 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
 )
 
 // maker makes random values that can be written.
-type maker struct{ *rand.Rand }
+type maker struct {
+	*rand.Rand
+	// current: only what Flink writes today, and writes again as it was; else historic layouts too.
+	current bool
+}
 
 // newMaker logs the seed, so that a failure can be repeated.
 func newMaker(t testing.TB) maker {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	return maker{rand.New(rand.NewPCG(seed, 0))}
+	return maker{Rand: rand.New(rand.NewPCG(seed, 0))}
 }
 
 func (m maker) chance(percent int) bool { return m.IntN(100) < percent }
@@ -36,6 +44,14 @@ func several[T any](m maker, most int, one func() T) []T {
 func (m maker) text() string {
 	return pick(m, "", "a", "000012.sst", "state", "buffered-elements", "n\x00ul", "é文字", "a😀b", "\xed\xa0\x80", "x\xed\xb0\x80y",
 		"\x7f\u0080\u07ff\u0800\uffff", `quote " \ /`, fmt.Sprintf("%x", m.Uint64()))
+}
+
+// fileName is one that Flink's path class leaves as it is, or any text.
+func (m maker) fileName() string {
+	if m.current {
+		return uuid.New().String()
+	}
+	return m.text()
 }
 
 func (m maker) size() int64 {
@@ -69,7 +85,7 @@ func (m maker) inline() *core.BytesHandle { return &core.BytesHandle{Name: m.tex
 func (m maker) segment() *SegmentHandle {
 	size := m.size()
 	return &SegmentHandle{
-		Path: "hdfs://nn/taskowned/" + m.text(), Offset: int64(m.Uint32()), Size: size, Scope: pick(m, ScopeExclusive, ScopeShared),
+		Path: "hdfs://nn/taskowned/" + m.fileName(), Offset: int64(m.Uint32()), Size: size, Scope: pick(m, ScopeExclusive, ScopeShared),
 		LogicalID: m.text(), Checksums: m.sums(size),
 	}
 }
@@ -80,9 +96,9 @@ func (m maker) stream(depth int) core.StreamHandle {
 	case 0, 1:
 		return m.inline()
 	case 2, 3:
-		return &core.FileHandle{Path: "hdfs://nn/shared/" + m.text(), Size: size, Checksums: m.sums(size)}
+		return &core.FileHandle{Path: "hdfs://nn/shared/" + m.fileName(), Size: size, Checksums: m.sums(size)}
 	case 4, 5:
-		return &core.RelativeFileHandle{Dir: "file:/dir", Name: "name " + m.text(), Size: size, Checksums: m.sums(size)}
+		return &core.RelativeFileHandle{Dir: "file:/dir", Name: "name " + m.fileName(), Size: size, Checksums: m.sums(size)}
 	case 6:
 		if m.chance(30) {
 			return EmptySegment{}
@@ -97,6 +113,9 @@ func (m maker) stream(depth int) core.StreamHandle {
 }
 
 func (m maker) keyGroupRange() KeyGroupRange {
+	if m.current {
+		return KeyGroupRange{Start: int32(m.IntN(MaxKeyGroups - 9)), Count: int32(1 + m.IntN(9))} // Flink has one empty range only
+	}
 	return KeyGroupRange{Start: int32(m.IntN(MaxKeyGroups)), Count: int32(m.IntN(9))}
 }
 
@@ -109,7 +128,11 @@ func (m maker) keyGroups(depth int) *KeyGroupsHandle {
 	case 0:
 		h.Savepoint = true
 	case 1:
-		h.Layout = LayoutV1
+		if !m.current {
+			h.Layout = LayoutV1
+			break
+		}
+		fallthrough
 	default:
 		h.ID = m.text()
 	}
@@ -123,7 +146,9 @@ func (m maker) incremental() *IncrementalHandle {
 		CheckpointID: m.long(), BackendID: m.text(), Range: m.keyGroupRange(), PersistedSize: m.size(), Meta: m.stream(0),
 		Shared: several(m, 4, m.namedFile), Private: several(m, 4, m.namedFile), ID: m.text(),
 	}
-	if m.chance(25) {
+	if m.current {
+		h.BackendID, h.PersistedSize = uuid.New().String(), int64(m.Uint32())
+	} else if m.chance(25) {
 		h.Layout, h.PersistedSize, h.ID = LayoutV1, unknownSize, ""
 	}
 	return h
@@ -142,7 +167,7 @@ func (m maker) change() KeyedHandle {
 		Range: m.keyGroupRange(), Size: m.long(), PersistedSize: m.long(), ID: m.text(), Storage: m.text(),
 		Parts: several(m, 3, func() ChangelogPart { return ChangelogPart{Offset: m.long(), Handle: m.stream(0)} }),
 	}
-	if m.chance(25) {
+	if !m.current && m.chance(25) {
 		h.Layout, h.Storage = LayoutV1, FilesystemStorage
 	}
 	return h
@@ -164,7 +189,7 @@ func (m maker) keyed(depth int) KeyedHandle {
 		Range: KeyGroupRange{Start: int32(m.IntN(100)), Count: int32(1 + m.IntN(100))}, PersistedSize: m.long(), MaterializationID: m.long(), CheckpointID: m.long(), ID: m.text(),
 		Materialized: several(m, 2, func() KeyedHandle { return m.keyed(depth + 1) }), Changes: several(m, 2, m.change),
 	}
-	if m.chance(25) {
+	if !m.current && m.chance(25) {
 		h.Layout, h.CheckpointID = LayoutV1, h.MaterializationID
 	}
 	return h
@@ -180,8 +205,13 @@ func (m maker) operatorHandle() *OperatorHandle {
 			return NamedState{Name: m.text(), Mode: Mode(m.IntN(3)), Offsets: m.longs(4)}
 		}),
 	}
+	if m.current {
+		slices.SortFunc(h.States, func(a, b NamedState) int { return strings.Compare(a.Name, b.Name) })
+		h.States = slices.CompactFunc(h.States, func(a, b NamedState) bool { return a.Name == b.Name })
+		h = NewOperatorHandle(h.States, h.Delegate)
+	}
 	if m.chance(30) {
-		h.Merging = &Merging{TaskOwnedDir: "hdfs://nn/to", SharedDir: "/" + m.text(), Empty: m.chance(50)}
+		h.Merging = &Merging{TaskOwnedDir: "hdfs://nn/to", SharedDir: "/" + m.fileName(), Empty: m.chance(50)}
 		h.Delegate = m.segment()
 		if m.chance(50) {
 			h.Delegate = EmptySegment{}
