@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/testenv/internal/engine"
+	"github.com/hdfsckpt/hdfsckpt/testenv/internal/hadoop"
 )
 
-//go:embed java/engine java/flink java/flink2 java/spark
+//go:embed java/engine java/flink java/flink2 java/hadoop java/spark
 var engineSources embed.FS
 
 // The versions that tests run against by default.
@@ -47,7 +48,7 @@ var (
 	}
 )
 
-// Engine is the real code of Flink or Spark, in a JVM of its own for one test, which ends with the test. Commands are
+// Engine is the real code of Flink, Spark or Hadoop's client, in a JVM of its own for one test, which ends with the test. Commands are
 // documented in the Java files of this package's folder java.
 type Engine struct{ *engine.Process }
 
@@ -66,6 +67,16 @@ func RequireSpark(t testing.TB, version string, s EngineSettings) *Engine {
 	t.Helper()
 	return requireEngine(t, engine.Kind{
 		Name: "spark", Version: version, Property: "spark.version", Main: "spark.SparkEngine", Flags: sparkFlags, Size: "about 280 MB",
+	}, s)
+}
+
+// RequireHadoop returns Hadoop's own client, that of the version that Require's clusters run. Where it cannot be had, the test is
+// skipped, or it fails if HDFSCKPT_REQUIRE names "hadoop" or "all". Connect it with the command "connect" and Cluster.ConfDir.
+func RequireHadoop(t testing.TB, s EngineSettings) *Engine {
+	t.Helper()
+	return requireEngine(t, engine.Kind{
+		Name: "hadoop", Version: hadoop.Version(pom), Property: "hadoop.version", Pom: pom, Main: "hadoop.HadoopEngine",
+		Flags: []string{"--add-opens=java.base/java.lang=ALL-UNNAMED"}, Size: "65 MB",
 	}, s)
 }
 
@@ -89,8 +100,8 @@ func requireEngine(t testing.TB, k engine.Kind, s EngineSettings) *Engine {
 		if err := process.Close(); err != nil {
 			t.Errorf("end of %s: %v", k.Name, err)
 		}
-		if t.Failed() {
-			t.Logf("the end of what %s printed:\n%s", k.Name, process.Log())
+		if log := process.Log(); t.Failed() && log != "" {
+			t.Logf("the end of what %s printed:\n%s", k.Name, log)
 		}
 	})
 	return &Engine{process}
@@ -111,9 +122,11 @@ func prepareEngine(ctx context.Context, k engine.Kind, say func(string)) (engine
 		}
 		k.Sources = append(k.Sources, source)
 	}
-	var err error
-	if k.Pom, err = engineSources.ReadFile("java/" + k.Name + "/pom.xml"); err != nil {
-		return engine.Program{}, err
+	if k.Pom == nil {
+		var err error
+		if k.Pom, err = engineSources.ReadFile("java/" + k.Name + "/pom.xml"); err != nil {
+			return engine.Program{}, err
+		}
 	}
 	dir, err := cacheDir()
 	if err != nil {

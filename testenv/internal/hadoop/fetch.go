@@ -29,6 +29,15 @@ type Parts struct {
 
 var versionOfPom = regexp.MustCompile(`<hadoop.version>([^<]+)</hadoop.version>`)
 
+// Version returns the version of Hadoop that a pom names.
+func Version(pom []byte) string {
+	version := versionOfPom.FindSubmatch(pom)
+	if version == nil {
+		return "unknown"
+	}
+	return string(version[1])
+}
+
 // Prepare makes what is missing; only one process does so at a time. train runs a small cluster with the given parts and
 // ends it: the classes that it loads are those of the archive.
 func (c Cache) Prepare(ctx context.Context, say func(string), train func(Parts) error) (Parts, error) {
@@ -36,11 +45,7 @@ func (c Cache) Prepare(ctx context.Context, say func(string), train func(Parts) 
 	if err != nil {
 		return Parts{}, err
 	}
-	version := versionOfPom.FindSubmatch(c.Pom)
-	if version == nil {
-		return Parts{}, fmt.Errorf("the pom names no hadoop.version")
-	}
-	dir := filepath.Join(c.Dir, fmt.Sprintf("hadoop-%s-%s", version[1], jdk.Digest(c.Pom)))
+	dir := filepath.Join(c.Dir, fmt.Sprintf("hadoop-%s-%s", Version(c.Pom), jdk.Digest(c.Pom)))
 	lock, err := lockfile.Wait(ctx, dir+".lock", lockfile.Exclusive)
 	if err != nil {
 		return Parts{}, err
