@@ -6,7 +6,9 @@
 //	/path, path            a plain path: on the file system of Options.DefaultFS, which is the local one by default
 //	file:/path             a local file, as Flink writes it
 //	file:///path           the same, as Hadoop writes it
-//	hdfs://cluster/path    not yet: this build has no HDFS client, and says so with errors.ErrUnsupported
+//	hdfs://ns1/path        on the cluster of a nameservice of the Hadoop configuration, whichever NameNode is active
+//	hdfs://host:8020/path  on the cluster of that NameNode; without a port it is 8020
+//	hdfs:///path           on the cluster of fs.defaultFS of the Hadoop configuration
 //
 // Nothing in a URL is escaped: "%20" is three characters of a name, as it is in Hadoop. Repeated and trailing slashes are
 // dropped, "." and ".." are refused; only a relative path, which is made absolute first, may have them.
@@ -21,6 +23,7 @@ import (
 	"path/filepath"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs"
 	"github.com/hdfsckpt/hdfsckpt/localfs"
 )
 
@@ -41,10 +44,13 @@ type Options struct {
 
 	// Local are the options of the local file system.
 	Local localfs.Options
+
+	// HDFS are the options of every HDFS: its configuration, the login, how files are made. The zero value takes all of it
+	// from the environment: HADOOP_CONF_DIR, HADOOP_USER_NAME, KRB5_CONFIG, KRB5CCNAME.
+	HDFS hdfsfs.Options
 }
 
-// Validate reports all problems of the options at once, each naming its field; the error is fs.ErrInvalid, or
-// errors.ErrUnsupported for a DefaultFS that this build cannot open.
+// Validate reports all problems of the options at once, each naming its field; the error is fs.ErrInvalid.
 func (o Options) Validate() error {
 	_, err := o.plan()
 	return err
@@ -54,7 +60,7 @@ func (o Options) Validate() error {
 // error is an *fs.PathError: fs.ErrInvalid for what is not a URL, has an unknown scheme or lies outside of
 // Options.LocalBase, and whatever opening the file system fails with. It does not look whether the name exists.
 //
-// A local base that hangs is left to be opened and closed in the background when ctx ends.
+// What hangs is left to be opened and closed in the background when ctx ends.
 func Open(ctx context.Context, url string, opts Options) (fsys FileSystem, name string, err error) {
 	o, err := NewOpener(opts)
 	if err != nil {
@@ -75,10 +81,11 @@ type plan struct {
 	defaultFS target // without a name
 	localBase string
 	local     localfs.Options
+	hdfs      hdfsfs.Options
 }
 
 func (o Options) plan() (plan, error) {
-	p := plan{defaultFS: target{scheme: schemeFile}, local: o.Local}
+	p := plan{defaultFS: target{scheme: schemeFile}, local: o.Local, hdfs: o.HDFS}
 	var problems []error
 	if o.DefaultFS != "" {
 		var err error
@@ -101,11 +108,14 @@ func (o Options) plan() (plan, error) {
 	if err := o.Local.Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("Options.Local: %w", err))
 	}
+	if err := o.HDFS.Validate(); err != nil {
+		problems = append(problems, fmt.Errorf("Options.HDFS: %w", err))
+	}
 	return p, errors.Join(problems...)
 }
 
 // open opens the file system of a target.
-func (p plan) open(t target) (FileSystem, error) {
+func (p plan) open(ctx context.Context, t target) (FileSystem, error) {
 	switch t.scheme {
 	case schemeFile:
 		f, err := localfs.Open(p.localBase, p.local)
@@ -114,7 +124,11 @@ func (p plan) open(t target) (FileSystem, error) {
 		}
 		return f, nil
 	case schemeHDFS:
-		return nil, fmt.Errorf("%w: this build has no HDFS client yet", errors.ErrUnsupported)
+		f, err := hdfsfs.Open(ctx, t.authority, p.hdfs)
+		if err != nil {
+			return nil, err // no interface that holds a nil pointer
+		}
+		return f, nil
 	}
 	return nil, fmt.Errorf("%w: scheme %q", fs.ErrInvalid, t.scheme)
 }

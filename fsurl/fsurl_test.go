@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs"
 	"github.com/hdfsckpt/hdfsckpt/localfs"
 )
 
@@ -107,16 +109,32 @@ func TestOptionsReportAllProblemsAtOnce(t *testing.T) {
 	require.ErrorAs(t, err, &pathErr)
 }
 
-func TestHDFSIsRefusedUntilThereIsAClient(t *testing.T) {
-	o := newOpener(t, Options{DefaultFS: "hdfs://ns1"})
-	for _, url := range []string{"hdfs://ns1/a", "hdfs:///a", "/a"} {
+func TestTheErrorOfAnHDFSThatCannotBeOpenedNamesTheURL(t *testing.T) {
+	t.Setenv("HADOOP_CONF_DIR", "")
+	o := newOpener(t, Options{DefaultFS: "hdfs://not an address", HDFS: hdfsfs.Options{User: "alice"}})
+	for _, url := range []string{"hdfs://not an address/a", "hdfs:///a", "/a"} {
 		_, _, err := o.Open(context.Background(), url)
-		require.ErrorIs(t, err, errors.ErrUnsupported)
-		require.ErrorContains(t, err, "no HDFS client")
+		require.ErrorIs(t, err, fs.ErrInvalid)
 		var pathErr *fs.PathError
 		require.ErrorAs(t, err, &pathErr)
 		require.Equal(t, url, pathErr.Path)
 	}
+}
+
+func TestClosingAnOpenerEndsTheOpeningOfAnHDFSThatDoesNotAnswer(t *testing.T) {
+	t.Setenv("HADOOP_CONF_DIR", "")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	o, err := NewOpener(Options{HDFS: hdfsfs.Options{User: "alice", CallTimeout: 30 * time.Second}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, _, err = o.Open(ctx, "hdfs://"+listener.Addr().String()+"/a")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	begin := time.Now()
+	require.NoError(t, o.Close())
+	require.Less(t, time.Since(begin), 5*time.Second)
 }
 
 func TestOpenGivesALocalFileSystemAndTheNameInIt(t *testing.T) {
@@ -183,7 +201,7 @@ func TestAnOpenerOpensEachFileSystemOnceAndClosesAll(t *testing.T) {
 	broken := errors.New("broken")
 	var opened atomic.Int32
 	made := map[string]*counted{"file": {}, "ns1": {err: broken}, "ns2": {}}
-	o.open = func(t target) (FileSystem, error) {
+	o.open = func(_ context.Context, t target) (FileSystem, error) {
 		opened.Add(1)
 		if t.scheme == "file" {
 			return made["file"], nil
@@ -228,7 +246,7 @@ func TestAnOpeningThatHangsHoldsNobodyAndCloseWaitsForIt(t *testing.T) {
 	o, err := NewOpener(Options{})
 	require.NoError(t, err)
 	fsys, release := &counted{}, make(chan struct{})
-	o.open = func(target) (FileSystem, error) {
+	o.open = func(context.Context, target) (FileSystem, error) {
 		<-release
 		return fsys, nil
 	}

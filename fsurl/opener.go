@@ -13,7 +13,10 @@ import (
 // It is safe for concurrent use.
 type Opener struct {
 	plan plan
-	open func(target) (FileSystem, error)
+	open func(context.Context, target) (FileSystem, error)
+
+	ctx    context.Context //nolint:containedctx // ends with the Opener: what is being opened then gives up
+	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -35,7 +38,9 @@ func NewOpener(opts Options) (*Opener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Opener{plan: p, open: p.open, mounts: map[target]*mount{}}, nil
+	o := &Opener{plan: p, open: p.open, mounts: map[target]*mount{}}
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	return o, nil
 }
 
 // Open returns the file system of a URL and the name that the URL has there; the errors are those of [Open]. The file system
@@ -86,7 +91,7 @@ func (o *Opener) mount(t target) (*mount, error) {
 	o.mounts[t] = m
 	go func() {
 		defer close(m.ready)
-		m.fsys, m.err = o.open(t)
+		m.fsys, m.err = o.open(o.ctx, t)
 		if m.err != nil {
 			o.forget(t)
 		}
@@ -103,13 +108,14 @@ func (o *Opener) forget(t target) {
 	}
 }
 
-// Close closes all file systems that were opened, waits for those that are being opened, and returns all errors. Calling it
+// Close closes all file systems that were opened, lets those that are being opened give up and waits for them, and returns all errors. Calling it
 // again is harmless.
 func (o *Opener) Close() error {
 	o.mu.Lock()
 	mounts := o.mounts
 	o.closed, o.mounts = true, nil
 	o.mu.Unlock()
+	o.cancel()
 	var problems []error
 	for _, m := range mounts {
 		<-m.ready

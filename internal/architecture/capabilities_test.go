@@ -11,6 +11,7 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/core/faultfs"
 	"github.com/hdfsckpt/hdfsckpt/core/fstest"
 	"github.com/hdfsckpt/hdfsckpt/core/memfs"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs"
 	"github.com/hdfsckpt/hdfsckpt/localfs"
 )
 
@@ -36,6 +37,7 @@ func TestCapabilities(t *testing.T) {
 	table := capabilitiesHead + fstest.CapabilitiesTable([]fstest.NamedCapabilities{
 		{Name: "localfs", Capabilities: local(localfs.Options{})},
 		{Name: "localfs, UnsafeNoFsync", Capabilities: local(localfs.Options{UnsafeNoFsync: true})},
+		{Name: "hdfsfs", Capabilities: hdfsfs.Declared()},
 		{Name: "memfs (tests)", Capabilities: memory.Capabilities()},
 		{Name: "faultfs (tests), of memfs", Capabilities: faultfs.Wrap(memory, nil).Capabilities()},
 	})

@@ -31,6 +31,18 @@ var dependencies = []struct {
 			"github.com/spf13/pflag", // of cobra
 			"golang.org/x/sys",
 			"golang.org/x/term",
+			// Of hdfsfs and kerberos.
+			"github.com/colinmarc/hdfs/v2",
+			"github.com/hashicorp/go-uuid",
+			"github.com/jcmturner/aescts/v2",
+			"github.com/jcmturner/dnsutils/v2",
+			"github.com/jcmturner/gofork",
+			"github.com/jcmturner/goidentity/v6",
+			"github.com/jcmturner/gokrb5/v8",
+			"github.com/jcmturner/rpc/v2",
+			"golang.org/x/crypto",
+			"golang.org/x/net",
+			"google.golang.org/protobuf",
 		},
 	},
 }

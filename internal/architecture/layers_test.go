@@ -33,7 +33,7 @@ var layers = []layer{
 	{dir: "examples", layers: libraries},
 	{dir: "bench", layers: libraries},
 	{dir: "testenv", layers: libraries, others: []string{"github.com/stretchr/testify", "github.com/spf13/cobra", "github.com/colinmarc/hdfs", "github.com/jcmturner"}},
-	{dir: "internal/architecture"},
+	{dir: "internal/architecture", layers: []string{"hdfsfs"}}, // what it declares
 }
 
 // libraries are the layers that programs are built from.

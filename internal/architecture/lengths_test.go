@@ -18,8 +18,8 @@ const (
 // entry that is not needed any more is a finding.
 var longOnes = map[string]string{}
 
-// checkLengths finds files and functions that are too long to be read at once. Tests are excepted, and so are the functions
-// of the conformance suite: they are tables whose entries are tests.
+// checkLengths finds files and functions that are too long to be read at once. Tests are excepted, what tools wrote, and the
+// functions of the conformance suite: they are tables whose entries are tests.
 func checkLengths(allowed map[string]string) func(*tree) []finding {
 	return func(t *tree) []finding {
 		var found []finding
@@ -34,6 +34,9 @@ func checkLengths(allowed map[string]string) func(*tree) []finding {
 			}
 		}
 		for _, f := range t.goFiles(false) {
+			if ast.IsGenerated(f.goAST) {
+				continue
+			}
 			report(f.name, f.name, strings.Count(f.text, "\n"), maxFileLines, "split it by subject")
 			for _, decl := range f.goAST.Decls {
 				if fn, ok := decl.(*ast.FuncDecl); ok && f.dir() != suiteDir {

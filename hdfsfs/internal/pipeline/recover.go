@@ -1,0 +1,216 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
+)
+
+func uint64p(n int64) *uint64 { return proto.Uint64(uint64(n)) }
+
+func checkLocated(b *wire.LocatedBlock) error {
+	switch {
+	case len(b.GetLocs()) == 0:
+		return fmt.Errorf("%w: a block without DataNodes", wire.ErrMalformed)
+	case b.GetBlockIndices() != nil:
+		return fmt.Errorf("%w: an erasure-coded block", wire.ErrMalformed)
+	}
+	return nil
+}
+
+// repair makes the writer able to send again after a fault. What was sent and not acknowledged is sent again.
+func (w *Writer) repair() error {
+	w.mu.Lock()
+	l, f := w.line, w.fault
+	w.fault = nil
+	w.mu.Unlock()
+	if l == nil {
+		return nil // finished after all
+	}
+	l.close()
+	<-l.acks
+	w.mu.Lock()
+	if l.finished { // the last acknowledgement came after all
+		w.mu.Unlock()
+		return nil
+	}
+	w.sent = 0
+	fresh := w.acked == 0 && !w.flushed
+	closing := len(w.packets) > 0 && w.packets[0].last
+	w.recoveries++
+	tooOften := w.recoveries > w.o.MaxRecoveries
+	w.mu.Unlock()
+	switch {
+	case w.ctx.Err() != nil:
+		return context.Cause(w.ctx)
+	case fresh:
+		// Nothing of the block is acknowledged, so all of it is still here: a new block has all its replicas again.
+		w.mu.Lock()
+		w.line, w.reached = nil, 0
+		w.mu.Unlock()
+		return w.abandon(l.block, l.nodes[f.bad], f.err)
+	case tooOften:
+		return fmt.Errorf("the pipeline was recovered %d times without progress: %w", w.o.MaxRecoveries, f.err)
+	}
+	return w.recoverLine(l, f, closing)
+}
+
+// restartFor is how long the only node of a pipeline may take to restart (dfs.client.datanode-restart.timeout).
+const restartFor = 30 * time.Second
+
+// recoverLine sets the pipeline of a block up again on the nodes that are left, and perhaps new ones.
+func (w *Writer) recoverLine(old *line, f *fault, closing bool) error {
+	m, block := old.members, old.block
+	stage := wire.OpWriteBlock_PIPELINE_SETUP_STREAMING_RECOVERY
+	if closing {
+		stage = wire.OpWriteBlock_PIPELINE_CLOSE_RECOVERY
+	}
+	var failed []*wire.DatanodeInfo
+	deadline := time.Now().Add(restartFor)
+	for {
+		if f.restart && len(m.nodes) == 1 && time.Now().Before(deadline) {
+			if err := w.sleep(min(w.o.Dialer.Timeout(), 4*time.Second)); err != nil {
+				return err
+			}
+		} else {
+			if len(m.nodes) == 1 {
+				return fmt.Errorf("all DataNodes of the pipeline have failed, the last one: %w", f.err)
+			}
+			failed = append(failed, m.nodes[f.bad])
+			w.excluded = append(w.excluded, m.nodes[f.bad])
+			m = m.without(f.bad)
+		}
+		w.mu.Lock()
+		acked, flushed := w.acked, w.flushed
+		w.mu.Unlock()
+		policy := replacement{
+			Replication: w.o.Replication, Required: w.o.MinReplicas, Flushed: flushed, Never: w.o.NeverReplace, Always: w.o.AlwaysReplace,
+		}
+		if acked > 0 && policy.wanted(len(m.nodes)) {
+			m, failed = w.addNode(m, namenode.WithLength(block, acked), failed)
+		}
+		l, next, err := w.again(m, namenode.WithLength(block, acked), stage)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			f = &fault{verdict{bad: next.bad, restart: f.restart}, next.err}
+			continue
+		}
+		return w.resume(l, stage)
+	}
+}
+
+// again sets up a pipeline with a new generation stamp. A node that fails is a fault; an error is the end.
+func (w *Writer) again(m members, block *wire.ExtendedBlock, stage wire.OpWriteBlock_Stage) (*line, *fault, error) {
+	updated, err := w.o.NameNode.UpdateBlockForPipeline(w.ctx, block)
+	if err != nil {
+		return nil, nil, err
+	}
+	stamp := updated.GetB().GetGenerationStamp()
+	l, err := w.setUp(m, block, updated.GetBlockToken(), stage, stamp)
+	if err != nil {
+		return nil, &fault{verdict{bad: 0}, err}, w.cancelled()
+	}
+	if blame, err := w.response(l); err != nil {
+		l.close()
+		return nil, &fault{verdict{bad: blame}, err}, w.cancelled()
+	}
+	after := namenode.WithLength(block, int64(block.GetNumBytes()))
+	after.GenerationStamp = &stamp
+	if err := w.o.NameNode.UpdatePipeline(w.ctx, block, after, namenode.DatanodeIDs(m.nodes), m.storageIDs); err != nil {
+		l.close()
+		return nil, nil, err
+	}
+	l.block, l.confirmed = after, true
+	return l, nil, nil
+}
+
+// cancelled is why the context has ended, if it has.
+func (w *Writer) cancelled() error {
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
+	}
+	return nil
+}
+
+// resume goes on with a recovered pipeline. If the block was being closed, its replicas are finished now.
+func (w *Writer) resume(l *line, stage wire.OpWriteBlock_Stage) error {
+	if stage != wire.OpWriteBlock_PIPELINE_CLOSE_RECOVERY {
+		w.begun(l)
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := w.packets[0]
+	w.packets[0] = nil
+	w.packets = w.packets[1:]
+	w.recoveries = 0
+	w.finish(l)
+	w.o.Pool.put(k)
+	signal(w.toCaller)
+	return nil
+}
+
+// addTries is how many new nodes are tried for one that has failed.
+const addTries = 3
+
+// addNode adds a node to a pipeline and has the block copied to it. If that cannot be done the pipeline goes on with those that
+// it has; whether they suffice is seen at the end of the block.
+func (w *Writer) addNode(m members, block *wire.ExtendedBlock, failed []*wire.DatanodeInfo) (members, []*wire.DatanodeInfo) {
+	for try := range addTries {
+		answer, err := w.o.NameNode.GetAdditionalDatanode(w.ctx, w.file, block, m.nodes, m.storageIDs, failed, 1)
+		if err != nil {
+			return m, failed
+		}
+		wider := membersOf(answer)
+		added, ok := m.added(wider)
+		if !ok {
+			return m, failed
+		}
+		if w.transfer(m.nodes[try%len(m.nodes)], wider.only(added), block, answer.GetBlockToken()) == nil {
+			return wider, failed
+		}
+		failed = append(failed, wider.nodes[added])
+	}
+	return m, failed
+}
+
+// transfer has one node copy the block to another.
+func (w *Writer) transfer(from *wire.DatanodeInfo, to members, block *wire.ExtendedBlock, token *wire.Token) error {
+	conn, err := w.o.Dialer.Connect(w.ctx, from, token)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(w.ctx, func() { _ = conn.Close() })()
+	// The copy may be a whole block: as long as the nodes are alive they make a megabyte a second.
+	limit := w.patience(2) + time.Duration(block.GetNumBytes()>>20)*time.Second
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	request := &wire.OpTransferBlock{
+		Header: w.header(block, token), Targets: to.nodes, TargetStorageTypes: to.types, TargetStorageIds: to.storageIDs,
+	}
+	if err := conn.Request(wire.OpCodeTransferBlock, request); err != nil {
+		return err
+	}
+	_, err = conn.Response()
+	return err
+}
+
+func (w *Writer) sleep(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-w.ctx.Done():
+		return context.Cause(w.ctx)
+	}
+}

@@ -1,0 +1,348 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
+)
+
+// Writer writes the blocks of a file that was just created, in order, and completes it. Write, Sync and Close are for one
+// goroutine; Abort may be called from another. After an error all of them fail with that error.
+type Writer struct {
+	o    Options
+	g    geometry
+	file namenode.File
+
+	ctx    context.Context //nolint:containedctx // it governs the whole file, as the contract of a stream says
+	cancel context.CancelFunc
+
+	// Of the caller's goroutine.
+	cur      *packet
+	kept     int   // bytes of cur that were sent already, in a packet before a Sync
+	length   int64 // of the block so far, what is in cur included
+	seqno    int64
+	unsynced bool // bytes were written since the last Sync that was durable
+	started  bool
+
+	mu      sync.Mutex
+	packets []*packet // in order: those that were sent to the present pipeline, then the others
+	sent    int
+	acked   int64 // length of the block that all nodes have acknowledged
+	reached int64 // highest offset in the block that was ever sent
+	ended   bool  // no more packets will come
+	persist bool  // the NameNode does not know of the present pipeline durably
+	flushed bool  // of the present block
+	line    *line
+	fault   *fault
+	err     error
+
+	// Of the streamer, and of the caller after its end.
+	previous   *wire.ExtendedBlock // the last block that is finished
+	replicas   int                 // the smallest number of nodes that finished a block
+	excluded   []*wire.DatanodeInfo
+	setups     int // of the present block that failed
+	recoveries int // without an acknowledgement in between; guarded by mu
+
+	toStreamer, toCaller chan struct{}
+	streamer             sync.WaitGroup
+}
+
+// New returns a Writer for a file that was created with the block size and the replication of the options. ctx governs all that
+// it does. Wrong options are fs.ErrInvalid.
+func New(ctx context.Context, file namenode.File, o Options) (*Writer, error) {
+	o, g, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return &Writer{
+		o: o, g: g, file: file, ctx: ctx, cancel: cancel, replicas: o.Replication,
+		toStreamer: make(chan struct{}, 1), toCaller: make(chan struct{}, 1),
+	}, nil
+}
+
+// Write takes the bytes into packets, which are sent in the background, and waits while Options.Window packets are in memory. A
+// nil error says nothing of the DataNodes: that does Sync or Close. p is not kept.
+func (w *Writer) Write(p []byte) (int, error) {
+	taken := 0
+	for taken < len(p) {
+		if w.cur == nil {
+			w.begin(w.length)
+		}
+		room := min(int64(w.g.capacity()), w.o.BlockSize-w.cur.offset) - int64(w.cur.n)
+		n := w.cur.fill(w.g, p[taken:taken+int(min(room, int64(len(p)-taken)))])
+		taken += n
+		w.length += int64(n)
+		w.unsynced = true
+		if int64(n) < room {
+			break
+		}
+		if err := w.emit(false); err != nil {
+			return 0, err
+		}
+		if w.length == w.o.BlockSize {
+			if err := w.endBlock(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return taken, w.failure()
+}
+
+// Sync waits until all nodes have acknowledged what was written so far: readers then see it. With durable, they have also
+// fsynced the present block; earlier blocks are fsynced if Options.SyncBlocks says so.
+func (w *Writer) Sync(durable bool) error {
+	if w.cur != nil && w.cur.n > w.kept {
+		if err := w.emitKeeping(durable); err != nil {
+			return err
+		}
+	} else if durable && w.unsynced && w.length > 0 {
+		k := w.o.Pool.get(w.g.dataStart() + w.g.capacity())
+		k.offset = w.length
+		if err := w.enqueue(k, durable); err != nil {
+			return err
+		}
+	}
+	if err := w.await(); err != nil {
+		return err
+	}
+	if durable {
+		w.unsynced = false
+	}
+	w.mu.Lock()
+	persist, acked := w.persist, w.acked
+	w.persist, w.flushed = false, w.length > 0
+	w.mu.Unlock()
+	if !persist {
+		return nil
+	}
+	last := int64(-1)
+	if w.length > 0 {
+		last = acked
+	}
+	if err := w.o.NameNode.Fsync(w.ctx, w.file, last); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+// Close waits until all nodes have finished all blocks, and completes the file. Only if it returns nil is the file there. A
+// second Close returns the outcome of the first.
+func (w *Writer) Close() error {
+	if w.cur != nil && w.cur.n > w.kept {
+		if err := w.emit(false); err != nil {
+			return err
+		}
+	}
+	if w.length > 0 {
+		if err := w.endBlock(); err != nil {
+			return err
+		}
+	}
+	if err := w.await(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	signal(w.toStreamer)
+	w.streamer.Wait()
+	if err := w.failure(); err != nil {
+		return err
+	}
+	if err := w.complete(); err != nil {
+		return w.fail(err)
+	}
+	w.release()
+	_ = w.fail(errDone)
+	return nil
+}
+
+var errDone = fmt.Errorf("the file was closed: %w", fs.ErrClosed)
+
+// Replicas is the smallest number of nodes that have finished a block, after Close; the replication for a file without blocks.
+func (w *Writer) Replicas() int { return w.replicas }
+
+// Abort ends what is under way and waits for it. The file stays as it is, under the lease of the client: it is the caller's to
+// delete it. After Close it does nothing.
+func (w *Writer) Abort() {
+	_ = w.fail(fmt.Errorf("the file was given up: %w", fs.ErrClosed))
+	w.cancel()
+	w.streamer.Wait()
+}
+
+// Interrupt makes what hangs fail, without waiting.
+func (w *Writer) Interrupt() {
+	_ = w.fail(fmt.Errorf("the file was given up: %w", fs.ErrClosed))
+	w.cancel()
+}
+
+// release gives the packets back, once nothing runs any more.
+func (w *Writer) release() {
+	w.cancel()
+	for _, k := range w.packets {
+		w.o.Pool.put(k)
+	}
+	if w.packets = nil; w.cur != nil {
+		w.o.Pool.put(w.cur)
+		w.cur = nil
+	}
+}
+
+func (w *Writer) begin(offset int64) {
+	w.cur, w.kept = w.o.Pool.get(w.g.dataStart()+w.g.capacity()), 0
+	w.cur.offset = offset
+}
+
+// emit sends the present packet on its way.
+func (w *Writer) emit(sync bool) error {
+	k := w.cur
+	w.cur, w.kept = nil, 0
+	return w.enqueue(k, sync)
+}
+
+// emitKeeping does the same, and begins the next packet with the bytes of the last chunk, if it is not full: its checksum has to
+// be that of the whole chunk.
+func (w *Writer) emitKeeping(sync bool) error {
+	data := w.cur.data(w.g)
+	partial := append([]byte(nil), data[len(data)-len(data)%w.g.chunk:]...)
+	if err := w.emit(sync); err != nil {
+		return err
+	}
+	if len(partial) > 0 {
+		w.begin(w.length - int64(len(partial)))
+		w.kept = w.cur.fill(w.g, partial)
+	}
+	return nil
+}
+
+// endBlock sends the packet that ends a block.
+func (w *Writer) endBlock() error {
+	k := w.o.Pool.get(w.g.dataStart() + w.g.capacity())
+	k.offset, k.last = w.length, true
+	w.length, w.unsynced = 0, false
+	if w.cur != nil { // sent already, all of it
+		w.o.Pool.put(w.cur)
+		w.cur, w.kept = nil, 0
+	}
+	return w.enqueue(k, w.o.SyncBlocks)
+}
+
+// enqueue seals a packet and waits for room.
+func (w *Writer) enqueue(k *packet, sync bool) error {
+	k.seqno, k.sync = w.seqno, sync
+	w.seqno++
+	k.seal(w.g)
+	for {
+		w.mu.Lock()
+		if w.err != nil {
+			w.mu.Unlock()
+			w.o.Pool.put(k)
+			return w.failure()
+		}
+		if len(w.packets) < w.o.Window {
+			w.packets = append(w.packets, k)
+			if !w.started {
+				w.started = true
+				w.streamer.Go(w.stream)
+			}
+			w.mu.Unlock()
+			signal(w.toStreamer)
+			return nil
+		}
+		w.mu.Unlock()
+		if err := w.pause(w.toCaller); err != nil {
+			w.o.Pool.put(k)
+			return err
+		}
+	}
+}
+
+// await waits until everything is acknowledged, and every block that was ended is finished.
+func (w *Writer) await() error {
+	for {
+		w.mu.Lock()
+		err, left := w.err, len(w.packets)
+		w.mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case left == 0:
+			return nil
+		}
+		if err := w.pause(w.toCaller); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for a signal.
+func (w *Writer) pause(c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-w.ctx.Done():
+		return w.fail(context.Cause(w.ctx))
+	}
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Writer) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// fail makes err the outcome of the file unless it has one, and returns the outcome.
+func (w *Writer) fail(err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+	signal(w.toStreamer)
+	signal(w.toCaller)
+	return w.err
+}
+
+// The first wait for the NameNode to hear of the last block, and the longest.
+const (
+	completeWait    = time.Millisecond
+	completeWaitMax = 400 * time.Millisecond
+)
+
+func (w *Writer) complete() error {
+	begin := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for wait := completeWait; ; wait = min(2*wait, completeWaitMax) {
+		done, err := w.o.NameNode.Complete(w.ctx, w.file, w.previous)
+		if err != nil || done {
+			return err
+		}
+		if time.Since(begin) >= w.o.CompleteFor {
+			return fmt.Errorf("%w: for %v the NameNode has not heard of the replicas of the last block", ErrTooFewReplicas, w.o.CompleteFor)
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-w.ctx.Done():
+			return context.Cause(w.ctx)
+		}
+	}
+}
+
+// IsClosed reports whether an error says no more than that the file was closed or given up.
+func IsClosed(err error) bool { return errors.Is(err, fs.ErrClosed) }
