@@ -86,8 +86,12 @@ func Diagnose(ctx context.Context, authority string, opts Options) Diagnosis {
 		d.ask(ctx, s, session, opts)
 		d.NameNodeTime = time.Since(begin)
 	}
-	if ours && session != nil {
+	switch {
+	case !ours || session == nil:
+	case ctx.Err() != nil:
 		go session.Close() //nolint:errcheck // a call that was left may still use it
+	default:
+		_ = session.Close() // it has only tickets to forget
 	}
 	return d
 }

@@ -64,6 +64,16 @@ func (c *Cluster) Restart(ctx context.Context, name string) error {
 	return c.waitReady(ctx, name)
 }
 
+// DataNodeAt is the name of the DataNode whose data port it is, "" if there is none.
+func (c *Cluster) DataNodeAt(port uint32) string {
+	for _, d := range c.state.Layout.Daemons {
+		if data, ok := d.Ports["data"]; ok && uint32(data) == port { //nolint:gosec // ports have 16 bits
+			return d.Name
+		}
+	}
+	return ""
+}
+
 func (c *Cluster) disturb(ctx context.Context, verb, name string) error {
 	if err := c.mayDisturb(); err != nil {
 		return err

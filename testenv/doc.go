@@ -35,7 +35,7 @@
 //
 // # Engines
 //
-// RequireFlink and RequireSpark give a test the real code of these engines, fetched by Maven and compiled with the small
+// RequireFlink, RequireSpark and RequireHadoop (its client) give a test the real code of these engines, fetched by Maven and compiled with the small
 // programs in the folder java, in a JVM that answers calls. HDFSCKPT_REQUIRE names them "flink" and "spark";
 // HDFSCKPT_ENGINES=none leaves their tests out.
 //

@@ -60,7 +60,8 @@ func (w *Writer) setUp(m members, block *wire.ExtendedBlock, token *wire.Token, 
 	if m.storageIDs != nil {
 		request.StorageId, request.TargetStorageIds = &m.storageIDs[0], m.storageIDs[1:]
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(w.o.Dialer.Timeout())); err == nil {
+	err = conn.SetWriteDeadline(time.Now().Add(w.o.Dialer.Timeout()))
+	if err == nil {
 		err = conn.Request(wire.OpCodeWriteBlock, request)
 	}
 	if err != nil {

@@ -94,7 +94,8 @@ func (w *Writer) send(packets [][]byte) error {
 	}
 	l.sentAt = time.Now()
 	buffers := net.Buffers(packets)
-	if err := l.conn.SetWriteDeadline(l.sentAt.Add(w.patience(len(l.nodes)))); err == nil {
+	err = l.conn.SetWriteDeadline(l.sentAt.Add(w.patience(len(l.nodes))))
+	if err == nil {
 		_, err = buffers.WriteTo(l.conn.Conn)
 	}
 	if err != nil {
