@@ -235,7 +235,7 @@ func TestClaimKeepsDisposalsThatWereCutOff(t *testing.T) {
 	first := r.commit(t, owner, 1, 2, 1, nil)
 	second := r.commit(t, owner, 2, 1, 1, first.sharedOf())
 	// The second rename of the disposal fails: the metadata stays in the claim's directory.
-	flaky.SetInjector(faultfs.Window(1, 1, faultfs.Match(func(c faultfs.Call) bool {
+	flaky.SetInjector(faultfs.Window(0, 1, faultfs.Match(func(c faultfs.Call) bool {
 		return c.Op == faultfs.OpRename && strings.HasSuffix(c.NewName, core.DisposedName) && strings.Contains(c.Name, "/.epoch-")
 	}, faultfs.Fault{Err: core.ErrUnavailable})))
 	_, err = owner.Dispose(ctx, 1, readAll)

@@ -106,12 +106,13 @@ func newCompleted(fsys FileSystem, dir, metadata string, size int64) *Completed 
 	}
 }
 
-// Discard removes the file of a handle; inline state has none. A file that is gone already is success, also when the file
+// Discard removes the file of a handle; inline state has none. That of a segment holds other states too and is not removed:
+// errors.ErrUnsupported. A file that is gone already is success, also when the file
 // system reported the removal as failed. The directory is never touched.
 func Discard(ctx context.Context, open Opener, handle StreamHandle) error {
 	qualified := ""
 	switch h := handle.(type) {
-	case nil, *BytesHandle:
+	case nil, *BytesHandle, EmptySegment:
 		return nil
 	case *FileHandle:
 		qualified = h.Path

@@ -1,13 +1,16 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"path"
+)
 
 // DisposalFacts is what is known of a checkpoint that is to be disposed of.
 type DisposalFacts struct {
 	// URI of the file system and Dir, the name of the checkpoint's exclusive directory.
 	URI, Dir string
-	// SharedDir is the name of the job's shared directory, "" for a savepoint, which has none.
-	SharedDir string
+	// SharedDir and TaskOwnedDir are the names of these directories of the job, "" for a savepoint, which has none.
+	SharedDir, TaskOwnedDir string
 	// Entries is the complete listing of Dir.
 	Entries []FileInfo
 	// Objects are the files that the checkpoint's metadata names.
@@ -51,7 +54,8 @@ const (
 //
 //   - In its own directory: the files that its metadata names, files named like state files (those of workers that were
 //     late), and temporaries of its metadata. Everything else there is foreign and kept.
-//   - In the job's shared directory: the files that its metadata names and no other checkpoint needs.
+//   - In the job's shared directory, and where workers have packed their states: the files that its metadata names and no
+//     other checkpoint needs.
 //   - Where the storage scatters files by entropy: the same in the directories that stand for these two.
 //   - Anything else that its metadata names is kept: task-owned state, and files of other jobs or places.
 func PlanDisposal(facts DisposalFacts) DisposalPlan {
@@ -90,6 +94,8 @@ func (f *DisposalFacts) place(object Object, name string) Place {
 	switch {
 	case f.SharedDir != "" && name != f.SharedDir && Within(f.SharedDir, name):
 		return InSharedDir
+	case f.TaskOwnedDir != "" && isPackedFile(f.TaskOwnedDir, name):
+		return InPackDir
 	case f.Place != nil:
 		return f.Place(object.Path)
 	}
@@ -118,13 +124,15 @@ func (p *DisposalPlan) outside(facts DisposalFacts, object Object, settled map[s
 		// Named, but gone already: an earlier run removed it.
 	case Within(facts.Dir, name):
 		p.keep(name, keptBelowOne)
-	case place != InSharedDir && place != InCheckpointDir:
+	case object.Directory && IsPackDirName(path.Base(name)):
+		// It is a directory of the worker, not of the checkpoint. Its files are decided about one by one.
+	case place != InSharedDir && place != InCheckpointDir && place != InPackDir:
 		p.keep(name, keptOutside)
 	case object.Directory:
 		p.keep(name, keptMerged)
 	case facts.Needed.Cover(name):
 		p.keep(name, keptNeeded)
-	case place == InSharedDir && facts.SharedBlocked != "":
+	case place != InCheckpointDir && facts.SharedBlocked != "":
 		p.keep(name, facts.SharedBlocked)
 	default:
 		p.Remove = append(p.Remove, name)

@@ -25,6 +25,11 @@ type DisposeOptions struct {
 	// in progress.
 	Protected []Object
 
+	// ProtectedIsAll: Protected holds everything that any other checkpoint needs, of this job and of others. Then no other
+	// checkpoint is read, which otherwise takes some calls for each job beside this one. It is the caller's word: what is
+	// missing in Protected is deleted.
+	ProtectedIsAll bool
+
 	// KeepShared keeps every file outside of the checkpoint's own directory.
 	KeepShared bool
 
@@ -69,12 +74,6 @@ func (o *Owner) Dispose(ctx context.Context, id int64, opts DisposeOptions) (*Di
 		fsys: o.storage.fsys, dir: join(o.storage.JobDir(), CheckpointDirName(id)), opts: opts,
 		owner: o, mark: join(o.dir, disposedMarkName(id)), scatter: o.storage.checkpointLocation(id),
 	}
-	if !opts.DryRun {
-		// An earlier call may have failed between the two renames of uncommit.
-		if err := ignoreMissing(d.fsys.Rename(ctx, d.mark, join(d.dir, DisposedName), RenameReplace)); err != nil {
-			return nil, err
-		}
-	}
 	report, err := d.run(ctx)
 	return report, o.explain(ctx, err)
 }
@@ -100,6 +99,15 @@ func (d *disposal) run(ctx context.Context) (*DisposalReport, error) {
 		return report, err
 	}
 	target, err := examine(ctx, d.fsys, d.dir)
+	if d.owner != nil && !d.opts.DryRun && target.metadata == "" && !target.missing {
+		// An earlier call may have failed between the two renames of uncommit.
+		renamed := d.fsys.Rename(ctx, d.mark, join(d.dir, DisposedName), RenameReplace)
+		if renamed == nil {
+			target, err = examine(ctx, d.fsys, d.dir)
+		} else if ignoreMissing(renamed) != nil {
+			return report, renamed
+		}
+	}
 	if err != nil {
 		return report, err
 	}
@@ -223,7 +231,7 @@ func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (Disp
 	facts := DisposalFacts{URI: d.fsys.URI(), Dir: d.dir, Entries: target.entries, Needed: NeededNames{}}
 	jobDir := parentDir(d.dir)
 	if _, ok := ParseCheckpointDirName(path.Base(d.dir)); ok {
-		facts.SharedDir = join(jobDir, SharedDirName)
+		facts.SharedDir, facts.TaskOwnedDir = join(jobDir, SharedDirName), join(jobDir, TaskOwnedDirName)
 	}
 	if d.scatter != nil && d.scatter.Scattered() {
 		facts.Place = d.scatter.Place
@@ -237,7 +245,8 @@ func (d *disposal) gatherFacts(ctx context.Context, target disposalTarget) (Disp
 	if err := facts.Needed.Add(d.opts.Protected); err != nil {
 		return facts, fmt.Errorf("nothing was deleted; DisposeOptions.Protected: %w", err)
 	}
-	if facts.SharedDir != "" && (d.owner == nil || !d.opts.KeepShared && refersToShared(facts)) {
+	readOthers := d.owner == nil || !d.opts.KeepShared && refersToShared(facts)
+	if facts.SharedDir != "" && readOthers && !d.opts.ProtectedIsAll {
 		others, err := collectNeeds(ctx, d.fsys, jobDir, d.dir, d.opts.Read)
 		if err != nil {
 			return facts, fmt.Errorf("nothing was deleted, since it is not known what other checkpoints need: %w", err)
@@ -272,6 +281,9 @@ func (d *disposal) readList(ctx context.Context, metadata string) ([]Object, err
 func refersToShared(facts DisposalFacts) bool {
 	for _, object := range facts.Objects {
 		uri, name, err := SplitQualified(object.Path)
+		if object.Directory && IsPackDirName(path.Base(object.Path)) {
+			continue
+		}
 		if err == nil && facts.onThis(uri) && (Within(facts.SharedDir, name) || facts.place(object, name) == InSharedDir) {
 			return true
 		}

@@ -12,8 +12,8 @@ type GarbageFacts struct {
 	JobDir string
 	// Epoch is the owner's.
 	Epoch uint64
-	// Dirs holds the complete listings: of the job directory, its shared directory and every directory of a checkpoint, also of
-	// one that a disposal has moved aside, by name.
+	// Dirs holds the complete listings: of the job directory, its shared and taskowned directories and the directories of packed
+	// states in them, and every directory of a checkpoint, also of one that a disposal has moved aside, by name.
 	Dirs map[string][]FileInfo
 	// Needed is what complete checkpoints need, of this job and of its neighbours.
 	Needed NeededNames
@@ -27,8 +27,11 @@ type GarbagePlan struct {
 	Resume []int64
 	// Abandoned are the ids of checkpoints that were never completed and hold nothing foreign.
 	Abandoned []int64
-	// Remove are names of single files: in complete checkpoints' directories, in abandoned ones with foreign content, in shared.
+	// Remove are names of single files: in complete checkpoints' directories, in abandoned ones with foreign content, in shared,
+	// and packed ones.
 	Remove []string
+	// EmptyPacks are the names of directories of packed states with nothing in them but what is removed.
+	EmptyPacks []string
 	// Emptied are the names of directories that a finished disposal has moved aside to remove them.
 	Emptied []string
 	// Epochs are those before the owner's that have a directory: a late claimer made it.
@@ -38,7 +41,7 @@ type GarbagePlan struct {
 }
 
 // PlanGarbage decides what a sweep of a job directory removes: exactly what has the form of our own files and no complete
-// checkpoint needs. Task-owned state is never garbage; its tasks decide. If it is not known completely what is needed, no
+// checkpoint needs. Task-owned state is never garbage, its tasks decide, but packed state of checkpoints is. If it is not known completely what is needed, no
 // state file of a complete checkpoint or of the shared directory is garbage.
 func PlanGarbage(facts GarbageFacts) GarbagePlan {
 	var plan GarbagePlan
@@ -60,7 +63,11 @@ func PlanGarbage(facts GarbageFacts) GarbagePlan {
 			plan.emptiedDir(facts, name)
 		case entry.Name == SharedDirName && entry.IsDir():
 			plan.unneeded(facts, name)
+			plan.packs(facts, name)
 		case entry.Name == TaskOwnedDirName && entry.IsDir():
+			plan.packs(facts, name)
+		case isRestoredMarkName(entry.Name) && !entry.IsDir():
+			// It is the coordinator's.
 		default:
 			plan.keep(name, keptOtherEntry)
 		}
@@ -122,12 +129,28 @@ func (p *GarbagePlan) emptiedDir(facts GarbageFacts, dir string) {
 	p.Emptied = append(p.Emptied, dir)
 }
 
+// packs decides about the directories of packed states in a directory.
+func (p *GarbagePlan) packs(facts GarbageFacts, dir string) {
+	for _, entry := range facts.Dirs[dir] {
+		if !entry.IsDir() || !IsPackDirName(entry.Name) {
+			continue
+		}
+		name, before := join(dir, entry.Name), len(p.Remove)
+		p.unneeded(facts, name)
+		if len(p.Remove)-before == len(facts.Dirs[name]) {
+			p.EmptyPacks = append(p.EmptyPacks, name)
+		}
+	}
+}
+
 // unneeded marks the files of a directory that have the form of ours and that nothing needs.
 func (p *GarbagePlan) unneeded(facts GarbageFacts, dir string) {
 	for _, entry := range facts.Dirs[dir] {
 		name := join(dir, entry.Name)
 		switch {
 		case entry.Name == MetadataName || facts.Needed.Cover(name):
+		case entry.IsDir() && IsPackDirName(entry.Name) && dir == join(facts.JobDir, SharedDirName):
+			// see packs
 		case !isOurs(entry):
 			p.keep(name, keptForeign)
 		case facts.Blocked != "":
@@ -158,7 +181,8 @@ func (o *Owner) GatherGarbage(ctx context.Context, read ReadObjects) (GarbageFac
 	facts.Dirs[jobDir] = entries
 	for _, entry := range entries {
 		_, isCheckpoint := ParseCheckpointDirName(entry.Name)
-		if !entry.IsDir() || !isCheckpoint && entry.Name != SharedDirName && !isEmptiedDirName(entry.Name) {
+		base := entry.Name == SharedDirName || entry.Name == TaskOwnedDirName
+		if !entry.IsDir() || !isCheckpoint && !base && !isEmptiedDirName(entry.Name) {
 			continue
 		}
 		name := join(jobDir, entry.Name)
@@ -166,9 +190,30 @@ func (o *Owner) GatherGarbage(ctx context.Context, read ReadObjects) (GarbageFac
 			return facts, err
 		}
 	}
+	if err := facts.gatherPacks(ctx, fsys); err != nil {
+		return facts, err
+	}
 	all, err := collectNeeds(ctx, fsys, jobDir, "", read)
 	facts.Needed, facts.Blocked = all.names, all.blocked
 	return facts, err
+}
+
+// gatherPacks lists the directories of packed states.
+func (f *GarbageFacts) gatherPacks(ctx context.Context, fsys FileSystem) error {
+	for _, dir := range []string{join(f.JobDir, SharedDirName), join(f.JobDir, TaskOwnedDirName)} {
+		for _, entry := range f.Dirs[dir] {
+			if !entry.IsDir() || !IsPackDirName(entry.Name) {
+				continue
+			}
+			name := join(dir, entry.Name)
+			entries, err := listAll(ctx, fsys, name)
+			if ignoreMissing(err) != nil {
+				return err
+			}
+			f.Dirs[name] = entries
+		}
+	}
+	return nil
 }
 
 func listAll(ctx context.Context, fsys FileSystem, dir string) ([]FileInfo, error) {
@@ -234,6 +279,11 @@ func (o *Owner) Sweep(ctx context.Context, read ReadObjects) (*SweepReport, erro
 	removed, err := removeFiles(ctx, o.storage.fsys, plan.Remove)
 	report.Removed = removed
 	problems = append(problems, err)
+	if err == nil {
+		for _, dir := range plan.EmptyPacks {
+			problems = append(problems, removeIfEmpty(ctx, o.storage.fsys, dir))
+		}
+	}
 	if err := errors.Join(problems...); err != nil {
 		return report, fmt.Errorf("the sweep is incomplete: %w", err)
 	}

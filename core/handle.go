@@ -2,9 +2,9 @@ package core
 
 import "strings"
 
-// StreamHandle says where the bytes of a state are: [*BytesHandle], [*FileHandle] or [*RelativeFileHandle]. A nil
-// StreamHandle means that there is no state. Handles are values: they stay valid when the process that made them has died,
-// and they are serialised into `_metadata` files.
+// StreamHandle says where the bytes of a state are: [*BytesHandle], [*FileHandle], [*RelativeFileHandle], [*SegmentHandle] or
+// [EmptySegment]. A nil StreamHandle means that there is no state. Handles are values: they stay valid when the process that
+// made them has died, and they are serialised into `_metadata` files.
 type StreamHandle interface {
 	// StateSize is the number of bytes, or -1 if the file's writer did not know it.
 	StateSize() int64

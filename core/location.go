@@ -27,6 +27,11 @@ func (o *Owner) Begin(ctx context.Context, id int64) (*PendingLocation, error) {
 	if id < 0 {
 		return nil, fmt.Errorf("%w: checkpoint id %d is negative", fs.ErrInvalid, id)
 	}
+	// A fenced owner must not make directories. One that is fenced from here on may still make this one, which is as harmless as
+	// it was a moment before: nothing can be published from it.
+	if err := o.Check(ctx); err != nil {
+		return nil, err
+	}
 	l := &PendingLocation{Location: o.storage.checkpointLocation(id), owner: o, id: id}
 	if err := l.fsys.MkdirAll(ctx, l.metadataDir()); err != nil {
 		return nil, err
@@ -38,9 +43,6 @@ func (o *Owner) Begin(ctx context.Context, id int64) (*PendingLocation, error) {
 		if isMetadataName(info.Name) {
 			return nil, &fs.PathError{Op: "begin", Path: l.metadataDir(), Err: fmt.Errorf("%w: checkpoint %d was complete before", fs.ErrExist, id)}
 		}
-	}
-	if err := o.Check(ctx); err != nil {
-		return nil, err
 	}
 	return l, nil
 }

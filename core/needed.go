@@ -13,13 +13,17 @@ import (
 // stands for everything below it.
 type NeededNames map[string]bool
 
-// Add adds the objects of a checkpoint. An object that has no path is fs.ErrInvalid; the others are added all the same.
+// Add adds the objects of a checkpoint. An object that has no path is fs.ErrInvalid; the others are added all the same. Of a
+// directory of packed states the checkpoint needs only those files that are objects themselves.
 func (n NeededNames) Add(objects []Object) error {
 	var problem error
 	for _, object := range objects {
 		_, name, err := SplitQualified(object.Path)
 		if err != nil {
 			problem = err
+			continue
+		}
+		if object.Directory && IsPackDirName(path.Base(name)) {
 			continue
 		}
 		n[name] = true

@@ -33,6 +33,11 @@ const (
 	disposedSuffix   = ".disposed"
 	emptiedSuffix    = ".emptied"
 	begunSuffix      = ".begun"
+	restoredPrefix   = ".restored."
+
+	packJobPrefix    = "job_"
+	packWorkerPrefix = "_tm_hdfsckpt-"
+	maxWorkerName    = 100
 )
 
 // JobID is Flink's 16-byte job id; its text is 32 lower-case hex digits and names the job's directory.
@@ -160,6 +165,14 @@ func isSavepointMarkName(name string) bool {
 	return found && IsSavepointDirName(dir)
 }
 
+// restoredMarkName is the name of a mark that says what may be done with a checkpoint that the job was restored from.
+func restoredMarkName(id uuid.UUID) string { return restoredPrefix + id.String() }
+
+func isRestoredMarkName(name string) bool {
+	id, found := strings.CutPrefix(name, restoredPrefix)
+	return found && IsStateFileName(id)
+}
+
 // isCheckpointTrash reports whether a name in a claim's directory is that of a checkpoint's directory on its way out.
 func isCheckpointTrash(name string) bool {
 	dot := strings.LastIndexByte(name, '.')
@@ -168,6 +181,35 @@ func isCheckpointTrash(name string) bool {
 	}
 	_, ok := ParseCheckpointDirName(name[:dot])
 	return ok
+}
+
+// packDirName is Flink's "job_<job id>_tm_<task manager>", with a task manager that tells whose files these are.
+func packDirName(job JobID, worker string) string {
+	return packJobPrefix + job.String() + packWorkerPrefix + worker
+}
+
+// IsPackDirName reports whether name is that of a directory of packed states that this module wrote. Its files have the
+// names of state files, and each is needed by those checkpoints only that refer to segments of it.
+func IsPackDirName(name string) bool {
+	rest, found := strings.CutPrefix(name, packJobPrefix)
+	if !found {
+		return false
+	}
+	job, worker, found := strings.Cut(rest, packWorkerPrefix)
+	_, err := ParseJobID(job)
+	return found && err == nil && isWorkerName(worker)
+}
+
+func isWorkerName(text string) bool {
+	return text != "" && len(text) <= maxWorkerName && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
+}
+
+// isPackedFile reports whether name is that of a file of packed states in a pack directory directly below dir.
+func isPackedFile(dir, name string) bool {
+	pack := parentDir(name)
+	return parentDir(pack) == dir && IsPackDirName(path.Base(pack)) && IsStateFileName(path.Base(name))
 }
 
 func isLowerHex(text string) bool {

@@ -17,6 +17,8 @@ const (
 	InSharedDir
 	// InTaskOwnedDir files belong to tasks.
 	InTaskOwnedDir
+	// InPackDir files hold exclusive states of one checkpoint that a worker has packed, see [Packer].
+	InPackDir
 )
 
 // Place tells where the file or directory with a qualified path lies. An entropy marker in the location's own names stands
@@ -33,6 +35,8 @@ func (l *Location) Place(qualified string) Place {
 		return Elsewhere
 	case l.within(l.sharedDir, name):
 		return InSharedDir
+	case isPackedFile(l.taskOwnedDir, name):
+		return InPackDir
 	case l.within(l.taskOwnedDir, name):
 		return InTaskOwnedDir
 	}

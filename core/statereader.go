@@ -15,11 +15,13 @@ import (
 // mismatch is ErrCorrupt with the file and the chunk's offset, and no byte of the chunk reaches the caller. Read and Seek
 // are for one goroutine; ReadAt is safe for many. Close may come from any goroutine.
 type StateReader struct {
-	name string
-	size int64
-	src  Reader // nil for inline state
-	data []byte // inline state
-	sums *Checksums
+	name   string
+	base   int64 // offset of the state in src
+	size   int64
+	src    Reader // nil for inline state
+	shared bool   // src belongs to another reader
+	data   []byte // inline state
+	sums   *Checksums
 
 	reading sync.Mutex // held by Read and Seek
 	pos     int64
@@ -36,15 +38,17 @@ var chunkBuffers = sync.Pool{New: func() any {
 }}
 
 // OpenState opens the state of a handle; a nil handle is an empty state. A file whose length is not the recorded one is
-// ErrCorrupt. ctx governs the reader.
+// ErrCorrupt, and so is one that ends before a segment does. ctx governs the reader.
 func OpenState(ctx context.Context, open Opener, handle StreamHandle) (*StateReader, error) {
 	switch h := handle.(type) {
-	case nil:
+	case nil, EmptySegment:
 		return &StateReader{name: "(no state)", at: -1}, nil
 	case *BytesHandle:
 		return &StateReader{name: h.Name, size: int64(len(h.Data)), data: h.Data, at: -1}, nil
 	case *FileHandle:
 		return openStateFile(ctx, open, h.Path, h.Size, h.Checksums)
+	case *SegmentHandle:
+		return openSegment(ctx, open, h)
 	case *RelativeFileHandle:
 		if err := CheckRelative(h.Name); err != nil {
 			return nil, PathError("open", h.Path(), err)
@@ -54,13 +58,61 @@ func OpenState(ctx context.Context, open Opener, handle StreamHandle) (*StateRea
 	return nil, fmt.Errorf("%w: open of a %T", errors.ErrUnsupported, handle)
 }
 
-// OpenObject opens a file of a checkpoint as OpenState does.
+// OpenObject opens a file of a checkpoint as OpenState does. A file of merged states is opened as a whole, unverified; one that
+// ends before the last segment is ErrCorrupt. Use Segment for the parts of it.
 func OpenObject(ctx context.Context, open Opener, object Object) (*StateReader, error) {
 	size := object.Size
 	if object.FlagByte && size >= 0 {
 		size++
 	}
-	return openStateFile(ctx, open, object.Path, size, object.Checksums)
+	r, err := openStateFile(ctx, open, object.Path, size, object.Checksums)
+	if err == nil && r.size < object.AtLeast {
+		err = errors.Join(tooShort(r.name, r.size, object.AtLeast), r.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// openSegment opens the file of a segment and returns a reader of the segment alone.
+func openSegment(ctx context.Context, open Opener, h *SegmentHandle) (*StateReader, error) {
+	r, err := openStateFile(ctx, open, h.Path, -1, nil)
+	if err != nil {
+		return nil, err
+	}
+	part, err := r.Segment(Segment{Offset: h.Offset, Size: h.Size, Scope: h.Scope, Checksums: h.Checksums})
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	part.shared = false
+	return part, nil
+}
+
+// Segment returns a reader of a part of the file, which OpenObject has opened: offsets are the segment's, the chunks are
+// verified if it has checksums, and a file that ends before the segment does is ErrCorrupt. The reader is good until r is
+// closed, and opens nothing; closing it leaves r open. A segment of unknown size reaches to the end of the file.
+func (r *StateReader) Segment(s Segment) (*StateReader, error) {
+	if s.Size < 0 {
+		s.Size = max(r.size-s.Offset, 0)
+	}
+	part := &StateReader{name: r.name, base: r.base + s.Offset, size: s.Size, src: r.src, shared: true, sums: s.Checksums, at: -1}
+	switch {
+	case r.src == nil:
+		return nil, PathError("open", r.name, fmt.Errorf("%w: inline state has no segments", fs.ErrInvalid))
+	case s.Offset < 0:
+		return nil, PathError("open", r.name, fmt.Errorf("%w: a segment at offset %d", ErrCorrupt, s.Offset))
+	case s.End() > r.size:
+		return nil, tooShort(r.name, r.size, s.End())
+	}
+	if problem := s.Checksums.Validate(s.Size); problem != nil {
+		return nil, PathError("open", r.name, problem)
+	}
+	return part, nil
+}
+
+func tooShort(name string, size, atLeast int64) error {
+	return PathError("open", name, fmt.Errorf("%w: the file has %d bytes, a segment of it ends at %d", ErrCorrupt, size, atLeast))
 }
 
 func openStateFile(ctx context.Context, open Opener, qualified string, size int64, sums *Checksums) (*StateReader, error) {
@@ -145,7 +197,7 @@ func (r *StateReader) Close() error {
 		r.releaseChunk()
 		r.reading.Unlock()
 	}
-	if r.src == nil {
+	if r.src == nil || r.shared {
 		return nil
 	}
 	return r.src.Close()
@@ -189,9 +241,15 @@ func (r *StateReader) readAt(p []byte, off int64, keep bool) (int, error) {
 
 // readUnverified reads from a file without checksums, whose length is all that can be checked.
 func (r *StateReader) readUnverified(p []byte, off int64) (int, error) {
-	n, err := r.src.ReadAt(p, off)
+	want := p[:min(int64(len(p)), r.size-off)]
+	n, err := r.src.ReadAt(want, r.base+off)
 	if end := off + int64(n); errors.Is(err, io.EOF) && end < r.size {
-		err = PathError("read", r.name, fmt.Errorf("%w: the file ends at offset %d of %d", ErrCorrupt, end, r.size))
+		err = PathError("read", r.name, fmt.Errorf("%w: the file ends at offset %d of %d", ErrCorrupt, r.base+end, r.base+r.size))
+	} else if n == len(want) {
+		err = nil
+	}
+	if err == nil && n < len(p) {
+		err = io.EOF
 	}
 	return n, err
 }
@@ -243,14 +301,14 @@ func (r *StateReader) chunkBuffer(length int, keep bool) ([]byte, *[]byte) {
 
 // loadChunk fills p with the whole chunk at start and verifies it; after a failure p holds none of its bytes.
 func (r *StateReader) loadChunk(p []byte, start int64) error {
-	n, err := r.src.ReadAt(p, start)
+	n, err := r.src.ReadAt(p, r.base+start)
 	if n == len(p) {
 		if CRC32C(p) == r.sums.Sums[start/int64(r.sums.ChunkSize)] {
 			return nil
 		}
-		err = PathError("read", r.name, fmt.Errorf("%w: the checksum of the chunk at offset %d does not match", ErrCorrupt, start))
+		err = PathError("read", r.name, fmt.Errorf("%w: the checksum of the chunk at offset %d does not match", ErrCorrupt, r.base+start))
 	} else if errors.Is(err, io.EOF) {
-		err = PathError("read", r.name, fmt.Errorf("%w: the file ends in the chunk at offset %d", ErrCorrupt, start))
+		err = PathError("read", r.name, fmt.Errorf("%w: the file ends in the chunk at offset %d", ErrCorrupt, r.base+start))
 	}
 	clear(p)
 	return err

@@ -16,16 +16,6 @@ import (
 // turned out to be taken.
 const maxCreateAttempts = 10
 
-// Scope says who may refer to a state: one checkpoint, or several.
-type Scope uint8
-
-const (
-	// Exclusive state belongs to one checkpoint and is deleted with it.
-	Exclusive Scope = iota
-	// Shared state may be referred to by later checkpoints.
-	Shared
-)
-
 // streamConfig is what all state streams of one directory share.
 type streamConfig struct {
 	fsys      FileSystem
@@ -36,6 +26,8 @@ type streamConfig struct {
 	buffers   *bufferPool
 	create    CreateOptions
 	newUUID   func() (uuid.UUID, error)
+	// segments, for states that are packed, makes the segment of one; else nil.
+	segments func(ctx context.Context) (*segmentWriter, error)
 }
 
 // StateStream writes one state. State of at most the inline threshold touches no storage; more goes to one new file under a
@@ -58,17 +50,18 @@ type StateStream struct {
 	closing atomic.Bool                        // set by Close before it waits for mu
 	cancel  atomic.Pointer[context.CancelFunc] // of the file's context, once there is one
 
-	mu     sync.Mutex
-	buffer *[]byte // pooled; its length is the buffered bytes; nil after the end
-	size   int64   // bytes accepted
-	writer Writer  // nil before the first spill
-	name   string  // of the file, base name
-	path   string  // of the file on the file system
-	doubt  bool    // creating path failed in a way that may have made it all the same
-	sums   chunkSummer
-	failed error // the first failure
-	ended  atomic.Bool
-	inline BytesHandle // part of the stream, to save an allocation
+	mu      sync.Mutex
+	buffer  *[]byte        // pooled; its length is the buffered bytes; nil after the end
+	size    int64          // bytes accepted
+	writer  Writer         // nil before the first spill
+	name    string         // of the file, base name
+	path    string         // of the file on the file system
+	segment *SegmentHandle // of a packed state
+	doubt   bool           // creating path failed in a way that may have made it all the same
+	sums    chunkSummer
+	failed  error // the first failure
+	ended   atomic.Bool
+	inline  BytesHandle // part of the stream, to save an allocation
 }
 
 func newStateStream(ctx context.Context, cfg *streamConfig) *StateStream {
@@ -185,7 +178,8 @@ func (s *StateStream) IsClosed() bool {
 
 // CloseAndGetHandle ends the stream and keeps the state. It returns a nil handle if nothing was written, a *BytesHandle for
 // state of at most the threshold, else a *RelativeFileHandle (exclusive state) or a *FileHandle (shared and task-owned state)
-// whose file is closed, has the durability of the storage and exactly the recorded length. When it fails, because of an
+// whose file is closed, has the durability of the storage and exactly the recorded length. For a stream of a [Pack] it is a
+// *SegmentHandle, which names no file and is not durable before Pack.Commit. When it fails, because of an
 // earlier failure too, the file is removed, and the error names it if that was not possible either.
 func (s *StateStream) CloseAndGetHandle() (StreamHandle, error) {
 	s.mu.Lock()
@@ -231,6 +225,10 @@ func (s *StateStream) endFile() (StreamHandle, error) {
 
 func (s *StateStream) fileHandle() StreamHandle {
 	sums := s.sums.finish()
+	if s.segment != nil {
+		s.segment.Checksums = sums
+		return s.segment
+	}
 	if s.cfg.relative {
 		return &RelativeFileHandle{Dir: s.cfg.qualified, Name: s.name, Size: s.size, Checksums: sums}
 	}
@@ -344,6 +342,15 @@ func (s *StateStream) create() error {
 	if s.closing.Load() {
 		cancel()
 		return &fs.PathError{Op: "create", Path: s.cfg.dir, Err: fs.ErrClosed}
+	}
+	if s.cfg.segments != nil {
+		w, err := s.cfg.segments(ctx)
+		if err != nil {
+			cancel()
+			return err
+		}
+		s.writer, s.segment, s.path = w, w.handle, s.cfg.dir
+		return nil
 	}
 	var err error
 	for range maxCreateAttempts {

@@ -26,7 +26,7 @@ func (c *Coordinator) abort(p *pending, reason error, published progress) error 
 	switch afterDisposal(published, err) {
 	case fencedOff:
 		c.forget(p)
-		return c.noteFence(err)
+		return errors.Join(c.noteFence(err), reason)
 	case outcomeUnclear:
 		c.setUnclear(p)
 		return fmt.Errorf("%v %d: %w: %w", p.trigger.Kind, id, ErrUnsettled, errors.Join(reason, err))
@@ -61,7 +61,7 @@ func leftByAbort(location *core.PendingLocation) []core.Place {
 	if location != nil && location.Scattered() {
 		return writtenIn
 	}
-	return []core.Place{core.InSharedDir}
+	return []core.Place{core.InSharedDir, core.InPackDir}
 }
 
 // aborted is the outcome of a checkpoint that certainly does not exist. Where another metadata file is in its place, that may
@@ -70,10 +70,12 @@ func (c *Coordinator) aborted(p *pending, published progress) {
 	ctx, cancel := detached(p.ctx)
 	defer cancel()
 	t := p.trigger
+	c.mu.Lock()
+	c.registry.release(t.CheckpointID)
+	c.mu.Unlock()
 	if published != occupied {
 		c.discard(ctx, discarding{
-			id: t.CheckpointID, objects: slices.Concat(p.objects, p.refused), inherited: p.inherited, without: p,
-			places: leftByAbort(p.location),
+			id: t.CheckpointID, objects: slices.Concat(p.objects, p.refused), inherited: p.inherited, places: leftByAbort(p.location),
 		})
 	}
 	c.forget(p)
@@ -83,6 +85,7 @@ func (c *Coordinator) aborted(p *pending, published progress) {
 	c.observe(Event{
 		Type: EventAborted, CheckpointID: t.CheckpointID, Kind: t.Kind, Duration: c.opts.Now().Sub(p.begun), Err: p.failure,
 	})
+	c.notify(ctx, t, NewsAborted)
 	if c.opts.OnAborted != nil {
 		c.opts.OnAborted(ctx, Aborted{ID: t.CheckpointID, Epoch: t.Epoch, Kind: t.Kind, Stop: t.Stop, Reason: p.failure})
 	}

@@ -24,6 +24,9 @@ import (
 //     its own directory must be named by handles that say so;
 //   - a savepoint refers to files in its own directory only;
 //   - keyed state belongs to the key groups of the subtask;
+//   - nothing refers to files of a checkpoint that was restored and not claimed;
+//   - a placeholder (core.PlaceholderOf) stands for a state of the trigger's base, and a file that is known has the size and the
+//     checksums it is known with;
 //   - the inline state of all tasks stays below Options.MaxInlineBytes.
 func (c *Coordinator) Acknowledge(ctx context.Context, ack Ack) error {
 	if err := c.enter(); err != nil {
@@ -38,7 +41,11 @@ func (c *Coordinator) Acknowledge(ctx context.Context, ack Ack) error {
 	if p == nil {
 		return c.late(ctx, ack)
 	}
-	m, problem := measureAck(location, p.trigger.Kind, c.opts.Operators[operator], ack)
+	ack, problem := c.resolve(p, ack)
+	m, misfit := measureAck(location, p.trigger.Kind, c.opts.Operators[operator], ack)
+	if problem == nil {
+		problem = misfit
+	}
 	switch first, err := c.record(p, operator, ack, m, problem); {
 	case err != nil:
 		return err
@@ -56,6 +63,23 @@ func (c *Coordinator) Acknowledge(ctx context.Context, ack Ack) error {
 		return err
 	}
 	return fmt.Errorf("task %v: %w: it has acknowledged checkpoint %d with other state", ack.Task, fs.ErrExist, ack.CheckpointID)
+}
+
+// resolve puts the registered handles into the place of those that the state of a task refers to once more.
+func (c *Coordinator) resolve(p *pending, ack Ack) (Ack, error) {
+	if ack.State == nil {
+		return ack, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, err := mapState(ack.State, func(h core.StreamHandle) (core.StreamHandle, error) {
+		return c.registry.admit(p.trigger.CheckpointID, p.trigger.Base, h)
+	})
+	if err != nil {
+		return ack, err
+	}
+	ack.State = state
+	return ack, nil
 }
 
 // Decline records that a task cannot give its state, and aborts the checkpoint. The errors are those of Acknowledge; a task
@@ -134,6 +158,9 @@ func (c *Coordinator) record(p *pending, operator int, ack Ack, m measure, probl
 	if first := p.acks[operator][ack.Task.Subtask]; first != nil {
 		return first, nil
 	}
+	if lent := c.registry.lent(m.objects); problem == nil && lent != "" {
+		problem = fmt.Errorf("%s belongs to the checkpoint that the job was restored from without claiming it; write it again", lent)
+	}
 	if problem == nil && p.inlineSize+m.inlineSize > c.opts.MaxInlineBytes {
 		problem = fmt.Errorf("with its %d bytes the inline state exceeds Options.MaxInlineBytes, which is %d; lower the storage's InlineThreshold",
 			m.inlineSize, c.opts.MaxInlineBytes)
@@ -145,11 +172,14 @@ func (c *Coordinator) record(p *pending, operator int, ack Ack, m measure, probl
 		return nil, problem
 	}
 	p.add(operator, &ack, m)
+	if ack.State != nil {
+		c.registry.hold(ack.CheckpointID, m.objects, statesOf(ack.State))
+	}
 	return nil, nil
 }
 
 // writtenIn are the places where tasks write state that the coordinator deletes if it is not needed.
-var writtenIn = []core.Place{core.InCheckpointDir, core.InSharedDir}
+var writtenIn = []core.Place{core.InCheckpointDir, core.InSharedDir, core.InPackDir}
 
 // late deletes the files of an acknowledgement that came too late. For one that repeats what was committed nothing is
 // deleted, and nothing either if it is not known any more what became of the checkpoint.

@@ -163,7 +163,7 @@ func TestALateAcknowledgementDeletesOnlyWhatWasWrittenForIt(t *testing.T) {
 	state := &metadata.SubtaskState{}
 	for _, name := range slices.Concat(kept, gone, requireRestorable(t, fsys, nameOf(t, savepoint.Pointer)),
 		requireRestorable(t, fsys, jobDir+"/chk-8"), requireRestorable(t, fsys, jobDir+"/chk-7")) {
-		state.InputChannels = append(state.InputChannels, metadata.NewChannelHandle(0, metadata.Channel{}, &core.FileHandle{Path: "mem:" + name, Size: -1}))
+		state.InputChannels = append(state.InputChannels, metadata.NewChannelHandle(0, metadata.Channel{}, &core.FileHandle{Path: "mem:" + name, Size: 1}))
 	}
 	before := tree(t, fsys, "/")
 
@@ -191,7 +191,7 @@ func TestOnlyTheLatestAbortedCheckpointsAreRemembered(t *testing.T) {
 		name := jobDir + "/shared/late"
 		writeFile(t, fsys, name, "x")
 		state := &metadata.SubtaskState{InputChannels: []metadata.ChannelHandle{
-			metadata.NewChannelHandle(0, metadata.Channel{}, &core.FileHandle{Path: "mem:" + name, Size: -1}),
+			metadata.NewChannelHandle(0, metadata.Channel{}, &core.FileHandle{Path: "mem:" + name, Size: 1}),
 		}}
 		require.ErrorIs(t, w.c.Acknowledge(t.Context(), w.triggers()[i].Ack(Task{counter.ID, 0}, state)), ErrNotPending)
 		if stays {

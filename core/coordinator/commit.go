@@ -31,6 +31,7 @@ func (c *Coordinator) finish(ctx context.Context, p *pending) (*Committed, error
 		return nil, c.abort(p, p.reason(err), progress)
 	}
 	committed := c.committed(p, completed, objects)
+	c.notify(ctx, p.trigger, NewsCommitted)
 	if !p.trigger.countsForRecovery() {
 		return committed, nil
 	}
@@ -88,6 +89,7 @@ func (c *Coordinator) committed(p *pending, completed *core.Completed, objects [
 		c.base = t.CheckpointID
 	} else {
 		c.savepoint = complete{id: t.CheckpointID, objects: objects}
+		c.registry.release(t.CheckpointID) // it owns its files, which nobody else needs or deletes
 	}
 	for id, older := range c.pending {
 		if t.countsForRecovery() && id < t.CheckpointID && older.trigger.Kind == Checkpoint {
@@ -124,6 +126,7 @@ func (c *Coordinator) subsume(ctx context.Context, stop bool) {
 	c.removeRemains(ctx)
 	surplus, opts := c.planSubsume(stop)
 	for _, id := range surplus {
+		c.notify(ctx, Trigger{CheckpointID: id, Epoch: c.owner.Epoch()}, NewsSubsumed)
 		report, err := c.owner.Dispose(ctx, id, opts)
 		if err != nil {
 			if errors.Is(c.noteFence(err), core.ErrFenced) {
@@ -139,6 +142,7 @@ func (c *Coordinator) subsume(ctx context.Context, stop bool) {
 				slog.String("path", kept.Path), slog.String("reason", kept.Reason))
 		}
 	}
+	c.deleteClaimed(ctx)
 }
 
 func (c *Coordinator) planSubsume(stop bool) ([]int64, core.DisposeOptions) {
@@ -153,24 +157,18 @@ func (c *Coordinator) planSubsume(stop bool) ([]int64, core.DisposeOptions) {
 	for _, id := range surplus {
 		gone[id] = true
 	}
-	opts := core.DisposeOptions{Read: metadata.ReadObjects}
+	opts := core.DisposeOptions{Read: metadata.ReadObjects, ProtectedIsAll: c.opts.NoBorrowers && !c.blind && c.registry.odd == nil}
 	if len(surplus) == 0 {
 		return nil, opts
 	}
-	for i := range c.complete {
-		if !gone[c.complete[i].id] {
-			opts.Protected = append(opts.Protected, c.complete[i].objects...)
-		}
-	}
-	for p := range c.undecided() {
-		opts.Protected = append(opts.Protected, p.objects...)
-	}
+	opts.Protected = c.registry.protected(c.opts.Storage.FileSystem().URI(), gone)
 	return surplus, opts
 }
 
 func (c *Coordinator) dropComplete(id int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.registry.release(id)
 	for i := range c.complete {
 		if c.complete[i].id == id {
 			c.complete = append(c.complete[:i:i], c.complete[i+1:]...)

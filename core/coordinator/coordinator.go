@@ -39,15 +39,17 @@ type Coordinator struct {
 	nextID    int64
 	base      int64 // the newest committed or restored checkpoint of the job directory, 0 for none
 	pending   map[int64]*pending
-	unclear   []*pending // their outcome is not known
-	remains   []*pending // aborted, but their directory could not be removed
-	failed    []failed   // the latest that were aborted
-	complete  []complete // checkpoints of the job directory by ascending id, those included whose deletion has failed
-	savepoint complete   // the savepoint that was committed last
-	blind     bool       // a damaged checkpoint may need any shared file
-	running   bool       // Run was called and has not returned
-	lastEnd   time.Time  // of the latest outcome
-	calls     int        // that may do I/O
+	unclear   []*pending          // their outcome is not known
+	remains   []*pending          // aborted, but their directory could not be removed
+	failed    []failed            // the latest that were aborted
+	registry  *registry           // what the complete and the pending ones need
+	complete  []complete          // checkpoints of the job directory by ascending id, those included whose deletion has failed
+	savepoint complete            // the savepoint that was committed last
+	claimed   []core.RestoredMark // checkpoints elsewhere that are to be deleted
+	blind     bool                // a damaged checkpoint may need any shared file
+	running   bool                // Run was called and has not returned
+	lastEnd   time.Time           // of the latest outcome
+	calls     int                 // that may do I/O
 	idle      chan struct{}
 }
 
@@ -72,13 +74,14 @@ func New(opts Options) (*Coordinator, error) {
 	}
 	opts = opts.withDefaults()
 	c := &Coordinator{
-		opts:    opts,
-		index:   make(map[metadata.OperatorID]int, len(opts.Operators)),
-		slots:   make(chan struct{}, opts.MaxConcurrent),
-		trigger: newTurn(),
-		commit:  newTurn(),
-		over:    make(chan struct{}),
-		pending: map[int64]*pending{},
+		opts:     opts,
+		index:    make(map[metadata.OperatorID]int, len(opts.Operators)),
+		slots:    make(chan struct{}, opts.MaxConcurrent),
+		trigger:  newTurn(),
+		commit:   newTurn(),
+		over:     make(chan struct{}),
+		pending:  map[int64]*pending{},
+		registry: newRegistry(),
 	}
 	for i, op := range opts.Operators {
 		c.index[op.ID] = i

@@ -23,12 +23,21 @@ type crash struct {
 
 // The machine dies after each single step of a job's life, with nothing, some or all of the unsynced data on the disk.
 func TestWhateverPointAJobIsKilledAtItGoesOn(t *testing.T) {
+	t.Run("separate files", func(t *testing.T) { crashSweep(t, newLedger(), 1) })
+	t.Run("packed", func(t *testing.T) {
+		l := newLedger()
+		l.packed = true
+		crashSweep(t, l, 5)
+	})
+}
+
+func crashSweep(t *testing.T, l *ledger, step int) {
+	t.Helper()
 	t.Logf("seed %d", crashSeed)
 	percents := []int{0, 50, 100}
 	crashes := map[int][]crash{}
 	fsys := newFS(t)
 	placeForeignFiles(t, fsys)
-	l := newLedger()
 	var mu sync.Mutex // files are deleted in parallel
 	fsys.OnMutation(func(m memfs.Mutation) {
 		mu.Lock()
@@ -48,7 +57,7 @@ func TestWhateverPointAJobIsKilledAtItGoesOn(t *testing.T) {
 		t.Run(fmt.Sprintf("unsynced=%d%%", percent), func(t *testing.T) {
 			t.Parallel()
 			require.Greater(t, len(crashes[percent]), 200)
-			for i := 0; i < len(crashes[percent]); i += stride {
+			for i := 0; i < len(crashes[percent]); i += step * stride {
 				c := crashes[percent][i]
 				require.NoError(t, c.told.verify(t, c.fsys), "crash after %s", c.after)
 			}

@@ -42,8 +42,6 @@ type discarding struct {
 	objects []core.Object // discard may change it
 	// inherited are the objects of the checkpoint's base. They were not written for it, and others may need them.
 	inherited []core.Object
-	// without is the undecided checkpoint that does not count, nil for none.
-	without *pending
 	// places to delete in.
 	places []core.Place
 }
@@ -62,9 +60,9 @@ func (c *Coordinator) discard(ctx context.Context, d discarding) {
 		return // there is no such checkpoint, and so no file of it
 	}
 	objects := slices.DeleteFunc(d.objects, func(o core.Object) bool {
-		return !slices.Contains(d.places, location.Place(o.Path))
+		return isReference(o) || !slices.Contains(d.places, location.Place(o.Path))
 	})
-	unneeded := c.unneeded(objects, d.inherited, d.without)
+	unneeded := c.unneeded(objects, d.inherited)
 	if len(unneeded) == 0 || !c.holdsClaim(ctx, d.id) {
 		return
 	}
@@ -96,40 +94,16 @@ func (c *Coordinator) holdsClaim(ctx context.Context, id int64) bool {
 }
 
 // unneeded returns the paths of those objects that nobody can need.
-func (c *Coordinator) unneeded(objects, inherited []core.Object, without *pending) []string {
+func (c *Coordinator) unneeded(objects, inherited []core.Object) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.blind {
 		return nil
 	}
-	needed := core.NeededNames{}
-	problems := []error{needed.Add(inherited)}
-	for i := range c.complete {
-		problems = append(problems, needed.Add(c.complete[i].objects))
-	}
-	for p := range c.undecided() {
-		if p != without {
-			problems = append(problems, needed.Add(p.objects))
-		}
-	}
-	if errors.Join(problems...) != nil {
-		return nil // not all that is needed is known
-	}
-	return planDiscard(objects, needed)
+	return c.registry.unneeded(objects, inherited)
 }
 
-// planDiscard returns the paths of those files, each once, that nobody needs.
-func planDiscard(objects []core.Object, needed core.NeededNames) []string {
-	var paths []string
-	planned := map[string]bool{}
-	for i := range objects {
-		path := objects[i].Path
-		_, name, err := core.SplitQualified(path)
-		if err != nil || objects[i].Directory || needed.Cover(name) || planned[path] {
-			continue
-		}
-		planned[path] = true
-		paths = append(paths, path)
-	}
-	return paths
+// isReference reports whether placeholders are all that an acknowledgement has of an object: then it was not written for it.
+func isReference(o core.Object) bool {
+	return o.Size == -1 && !slices.ContainsFunc(o.Segments, func(s core.Segment) bool { return s.Size >= 0 })
 }

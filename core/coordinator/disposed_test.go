@@ -43,7 +43,7 @@ func TestALateAcknowledgementDeletesNothingOnceTheClaimIsLost(t *testing.T) {
 	name := jobDir + "/shared/7d8f4b5e-0000-4000-8000-000000000001"
 	writeFile(t, fsys, name, "x")
 	state := &metadata.SubtaskState{}
-	state.InputChannels = append(state.InputChannels, metadata.NewChannelHandle(0, metadata.Channel{}, &core.FileHandle{Path: "mem:" + name, Size: -1}))
+	state.InputChannels = append(state.InputChannels, metadata.NewChannelHandle(0, metadata.Channel{}, &core.FileHandle{Path: "mem:" + name, Size: 1}))
 	require.ErrorIs(t, w.c.Acknowledge(t.Context(), w.lastTrigger().Ack(Task{counter.ID, 0}, state)), core.ErrFenced)
 	require.Contains(t, tree(t, fsys, jobDir), name)
 	_, err = w.c.TriggerCheckpoint(t.Context())

@@ -17,7 +17,7 @@ import (
 //
 //	offset
 //	0    4 bytes  magic  'H' 'C' 'M' 'G'
-//	4    u8       what: 1 trigger, 2 acknowledgement, 3 decline
+//	4    u8       what: 1 trigger, 2 acknowledgement, 3 decline, 4 notice
 //	5    u8       version, 1
 //	6    i64      checkpoint id
 //	14   u64      epoch
@@ -29,6 +29,7 @@ import (
 //	trigger          u8 kind, u8 flags (1 stop), i64 base, i64 timestamp in milliseconds since 1970, u32 n, n bytes reference
 //	acknowledgement  16 bytes operator id, u32 subtask, u8 flags (1 finished, 2 with state), task snapshot of package metadata
 //	decline          16 bytes operator id, u32 subtask, u16 n, n bytes reason
+//	notice           u8 kind, u8 news (0 committed, 1 aborted, 2 subsumed)
 const (
 	messageMagic   = "HCMG"
 	messageVersion = 1
@@ -36,6 +37,7 @@ const (
 	whatTrigger = 1
 	whatAck     = 2
 	whatDecline = 3
+	whatNotice  = 4
 
 	flagStop     = 1
 	flagFinished = 1

@@ -30,7 +30,13 @@ func mustSurface(c faultfs.Call, after bool) bool {
 
 // Each single call to the storage fails once, before or after it has had its effect; or everything fails from then on.
 func TestWhateverCallFailsNothingReportedIsLost(t *testing.T) {
-	count := lives(t, "none", nil)
+	t.Run("separate files", func(t *testing.T) { faultSweep(t, false, 1) })
+	t.Run("packed", func(t *testing.T) { faultSweep(t, true, 7) })
+}
+
+func faultSweep(t *testing.T, packed bool, step int) {
+	t.Helper()
+	count := lives(t, packed, "none", nil)
 	require.Greater(t, count, 200)
 	for _, sweep := range []struct {
 		name   string
@@ -44,8 +50,8 @@ func TestWhateverCallFailsNothingReportedIsLost(t *testing.T) {
 	} {
 		t.Run(sweep.name, func(t *testing.T) {
 			t.Parallel()
-			for i := 0; i < count; i += sweep.step * stride {
-				synctest.Test(t, func(t *testing.T) { lives(t, fmt.Sprintf("call %d", i), sweep.inject(i)) })
+			for i := 0; i < count; i += sweep.step * step * stride {
+				synctest.Test(t, func(t *testing.T) { lives(t, packed, fmt.Sprintf("call %d", i), sweep.inject(i)) })
 			}
 		})
 	}
@@ -65,7 +71,7 @@ func outage(i, n int) faultfs.Injector {
 }
 
 // lives lets a job live with faults and checks what is left. It returns the number of calls.
-func lives(t *testing.T, name string, inject faultfs.Injector) int {
+func lives(t *testing.T, packed bool, name string, inject faultfs.Injector) int {
 	t.Helper()
 	mem := memfs.New(memfs.Options{})
 	placeForeignFiles(t, mem)
@@ -85,6 +91,7 @@ func lives(t *testing.T, name string, inject faultfs.Injector) int {
 		return fault
 	})
 	l := newLedger()
+	l.packed = packed
 	l.live(t, fsys)
 	fsys.SetInjector(nil)
 	require.Empty(t, fsys.OpenFiles(), name)

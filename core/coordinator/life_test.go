@@ -22,6 +22,7 @@ type ledger struct {
 	aborted    map[made]bool   // those reported as aborted
 	savepoints map[string]bool // names of the directories of committed ones
 	surfaced   error           // errors and events so far
+	packed     bool            // the tasks pack their states
 }
 
 // made is a checkpoint: an id may be used again in another epoch.
@@ -35,7 +36,9 @@ func newLedger() *ledger { return &ledger{aborted: map[made]bool{}, savepoints: 
 func (l *ledger) clone() *ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &ledger{newest: l.newest, aborted: maps.Clone(l.aborted), savepoints: maps.Clone(l.savepoints), surfaced: l.surfaced}
+	return &ledger{
+		newest: l.newest, aborted: maps.Clone(l.aborted), savepoints: maps.Clone(l.savepoints), surfaced: l.surfaced, packed: l.packed,
+	}
 }
 
 func (l *ledger) surface(err error) {
@@ -88,6 +91,9 @@ func (l *ledger) options(o *Options) {
 // begin starts a job, at the second attempt if need be. It returns nil if that fails.
 func (l *ledger) begin(tb testing.TB, fsys core.FileSystem) *world {
 	w := newWorld(tb, fsys, l.options)
+	if l.packed {
+		w.tasks.pack(tb)
+	}
 	for range 2 {
 		restored, err := w.c.Start(tb.Context())
 		if err == nil && !restored.Empty() {
@@ -200,6 +206,18 @@ func TestALifeWithoutFaults(t *testing.T) {
 	fsys := newFS(t)
 	placeForeignFiles(t, fsys)
 	l := newLedger()
+	l.live(t, fsys)
+	require.Equal(t, made{2, 9}, l.newest)
+	require.Equal(t, map[made]bool{{1, 6}: true}, l.aborted)
+	require.Len(t, l.savepoints, 1)
+	require.NoError(t, l.verify(t, fsys))
+}
+
+func TestALifeWithPackedStates(t *testing.T) {
+	fsys := newFS(t)
+	placeForeignFiles(t, fsys)
+	l := newLedger()
+	l.packed = true
 	l.live(t, fsys)
 	require.Equal(t, made{2, 9}, l.newest)
 	require.Equal(t, map[made]bool{{1, 6}: true}, l.aborted)

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -85,12 +84,7 @@ func (t Trigger) WriteState(
 	if err != nil {
 		return nil, err
 	}
-	stream := location.CreateStateStream(ctx, scope)
-	if err := write(stream); err != nil {
-		return nil, errors.Join(err, stream.Close())
-	}
-	handle, err := stream.CloseAndGetHandle()
-	return handle, errors.Join(err, stream.Close())
+	return writeState(location.CreateStateStream(ctx, scope), write)
 }
 
 // Ack is the answer of a task whose state is state; nil is none. The state must not be changed afterwards.

@@ -40,7 +40,18 @@ func someAcks() []Ack {
 			Delegate: &core.FileHandle{Path: "mem:/checkpoints/shared/0b7d", Size: 10, Checksums: sums},
 		},
 	}
+	packed := &core.SegmentHandle{
+		Path: "mem:/checkpoints/shared/p/0b7e", Offset: 7, Size: 9, Scope: core.Shared, LogicalID: "0b7f", Checksums: sums,
+	}
+	referring := &metadata.SubtaskState{ManagedKeyed: &metadata.IncrementalHandle{
+		Range: metadata.KeyGroupRange{Start: 4, Count: 1}, ID: "a6c3a1c2-0000-4000-8000-000000000002", Meta: core.EmptySegment{},
+		BackendID: "7d8f4b5e-0000-4000-8000-000000000000",
+		Shared: append(Placeholders([]metadata.NamedFile{
+			{LocalPath: "1.sst", Handle: packed}, {LocalPath: "2.sst", Handle: &core.FileHandle{Path: "mem:/checkpoints/shared/0b7d", Size: 10}},
+		}), metadata.NamedFile{LocalPath: "3.sst", Handle: packed}),
+	}}
 	return []Ack{
+		{CheckpointID: 7, Epoch: 3, Task: task, State: referring},
 		{CheckpointID: 7, Epoch: 3, Task: task},
 		{CheckpointID: 7, Epoch: 3, Task: task, Finished: true},
 		{CheckpointID: 7, Epoch: 3, Task: task, State: &metadata.SubtaskState{}},
@@ -55,6 +66,14 @@ func someDeclines() []Decline {
 	}
 }
 
+func someNotices() []Notice {
+	return []Notice{
+		{},
+		{CheckpointID: 7, Epoch: 3, Kind: Savepoint, News: NewsCommitted},
+		{CheckpointID: math.MaxInt64, Epoch: math.MaxUint64, News: NewsSubsumed},
+	}
+}
+
 func TestMessagesSurviveTheirBinaryAndTheirJSONForm(t *testing.T) {
 	for _, message := range someTriggers() {
 		roundTrip(t, message, &Trigger{})
@@ -64,6 +83,9 @@ func TestMessagesSurviveTheirBinaryAndTheirJSONForm(t *testing.T) {
 	}
 	for _, message := range someDeclines() {
 		roundTrip(t, message, &Decline{})
+	}
+	for _, message := range someNotices() {
+		roundTrip(t, message, &Notice{})
 	}
 }
 
@@ -86,7 +108,7 @@ func roundTrip[M binaryForm](t *testing.T, message M, into interface{ UnmarshalB
 }
 
 func TestAMessageThatIsDamagedIsRefused(t *testing.T) {
-	ack, err := someAcks()[3].MarshalBinary()
+	ack, err := someAcks()[4].MarshalBinary()
 	require.NoError(t, err)
 	trigger, err := someTriggers()[2].MarshalBinary()
 	require.NoError(t, err)
@@ -124,6 +146,8 @@ func TestAMessageThatCannotBeWritten(t *testing.T) {
 		Ack{Task: Task{Subtask: -1}},
 		Ack{State: &metadata.SubtaskState{ManagedOperator: &metadata.OperatorHandle{}}},
 		Decline{Task: Task{Subtask: math.MaxInt32 + 1}},
+		Notice{Kind: Savepoint + 1},
+		Notice{News: NewsSubsumed + 1},
 	} {
 		_, err := message.MarshalBinary()
 		require.ErrorIs(t, err, fs.ErrInvalid)
@@ -131,6 +155,9 @@ func TestAMessageThatCannotBeWritten(t *testing.T) {
 	_, err := json.Marshal(Trigger{Kind: Savepoint + 1})
 	require.ErrorIs(t, err, fs.ErrInvalid)
 	require.Error(t, json.Unmarshal([]byte(`{"kind":"nonsense"}`), new(Trigger)))
+	_, err = json.Marshal(Notice{News: NewsSubsumed + 1})
+	require.ErrorIs(t, err, fs.ErrInvalid)
+	require.Error(t, json.Unmarshal([]byte(`{"news":"nonsense"}`), new(Notice)))
 }
 
 func TestALongReasonIsCutOffBetweenCharacters(t *testing.T) {
@@ -173,5 +200,7 @@ func fuzzMessage[M any, P interface {
 func FuzzTrigger(f *testing.F) { fuzzMessage[Trigger, *Trigger](f, someTriggers()) }
 
 func FuzzAck(f *testing.F) { fuzzMessage[Ack, *Ack](f, someAcks()) }
+
+func FuzzNotice(f *testing.F) { fuzzMessage[Notice, *Notice](f, someNotices()) }
 
 func FuzzDecline(f *testing.F) { fuzzMessage[Decline, *Decline](f, someDeclines()) }

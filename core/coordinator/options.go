@@ -61,6 +61,12 @@ type Options struct {
 	// file; 0 is DefaultMaxInlineBytes. The acknowledgement that exceeds it aborts the checkpoint.
 	MaxInlineBytes int64
 
+	// NoBorrowers says that no other job refers to files of this job's directory. Then deleting a checkpoint with shared files reads
+	// no other checkpoint; without it those of all jobs beside this one are read each time. It is true unless another program, such as
+	// a job of Flink, was restored from a checkpoint of this job and goes on using its files: jobs of this package never do. What
+	// a borrower needs would be deleted.
+	NoBorrowers bool
+
 	// Restore says what Start restores. The default is the newest checkpoint of the job directory, if there is one.
 	Restore Restore
 
@@ -73,6 +79,12 @@ type Options struct {
 	// OnAborted is called after each abort. It may come more than once for a checkpoint, from Start too, and not at all if the
 	// process dies; never for one that was committed. Its context ends at the latest 10 s after that of the checkpoint. It must not trigger or close.
 	OnAborted func(ctx context.Context, aborted Aborted)
+
+	// Notify tells the workers what became of a checkpoint or savepoint: after each commit, before OnCommitted; after each abort,
+	// before OnAborted; and when a checkpoint is subsumed, before its files are deleted. It is a help and no more: a notice may be
+	// lost with the process, and a worker learns from Trigger.Base what is committed. It must be quick, must not trigger or close, and
+	// must heed ctx.
+	Notify func(ctx context.Context, notice Notice)
 
 	// Observer receives events; nil is none. [Counters] is one.
 	Observer Observer
@@ -104,6 +116,9 @@ type Restore struct {
 	// Fresh restores nothing, although there may be checkpoints. These stay until they are subsumed by new ones. Not together
 	// with Pointer.
 	Fresh bool
+
+	// Claim says whose the restored checkpoint is from then on.
+	Claim ClaimMode
 
 	// AllowNonRestoredState lets state be dropped whose operator is not in Options.Operators. By default it is an error.
 	AllowNonRestoredState bool
@@ -142,6 +157,9 @@ func (o Options) Validate() error {
 	}
 	if o.MetadataVersion != 0 && (o.MetadataVersion < 3 || o.MetadataVersion > 6) {
 		bad("Options.MetadataVersion is %d: 3 to 6, or 0 for 4", o.MetadataVersion)
+	}
+	if o.Restore.Claim > NoClaim {
+		bad("Options.Restore.Claim is %d: ClaimByPlace, Claim or NoClaim", o.Restore.Claim)
 	}
 	if o.Restore.Fresh && o.Restore.Pointer != "" {
 		bad("Options.Restore: Fresh and Pointer exclude each other")

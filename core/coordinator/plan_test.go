@@ -181,6 +181,11 @@ func TestWhatIsDiscardedOfACheckpointWithoutAGoodOutcome(t *testing.T) {
 		{Path: "mem:/shared/needed-dir/x"},
 		{Path: "no path"},
 	}
-	needed := core.NeededNames{"/shared/needed": true, "/shared/needed-dir": true}
-	require.Equal(t, []string{"mem:/shared/new"}, planDiscard(objects, needed))
+	r := newRegistry()
+	r.hold(1, []core.Object{{Path: "mem:/shared/needed"}, {Path: "mem:/shared/needed-dir", Directory: true}}, nil)
+	require.Equal(t, []string{"mem:/shared/new"}, r.unneeded(objects, nil))
+	require.Empty(t, r.unneeded(objects, []core.Object{{Path: "mem:/shared/new"}}), "it was written for another checkpoint")
+	require.Empty(t, r.unneeded(objects, []core.Object{{Path: "no path"}}))
+	r.hold(2, []core.Object{{Path: "no path"}}, nil)
+	require.Empty(t, r.unneeded(objects, nil), "it is not known what is needed")
 }

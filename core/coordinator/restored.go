@@ -42,6 +42,12 @@ func (r *Restored) Open(ctx context.Context, handle core.StreamHandle) (*core.St
 	return core.OpenState(ctx, r.open, handle)
 }
 
+// Files returns what opens the states of the checkpoint that are segments of a few files, each file once; see core.StateFiles. The
+// caller closes it.
+func (r *Restored) Files(ctx context.Context) *core.StateFiles {
+	return core.NewStateFiles(ctx, r.open)
+}
+
 // KeyedPart is keyed state that a subtask takes over from one subtask of before.
 type KeyedPart struct {
 	Handle metadata.KeyedHandle

@@ -79,10 +79,7 @@ func (c *Coordinator) start(ctx context.Context) (*Restored, error) {
 	if err := c.match(found); err != nil {
 		return nil, err
 	}
-	if err := c.sweep(ctx, owner, found); err != nil {
-		return nil, err
-	}
-	history, err := c.takeOver(ctx, entries, found)
+	history, err := c.settle(ctx, owner, entries, found)
 	if err != nil {
 		return nil, err
 	}
@@ -95,17 +92,49 @@ func (c *Coordinator) start(ctx context.Context) (*Restored, error) {
 	}
 	c.mu.Lock()
 	c.owner, c.nextID, c.complete, c.blind, c.base = owner, next, history.complete, history.blind, history.base
+	c.registry, c.claimed = history.registry, history.claimed
 	c.mu.Unlock()
 	return &found.Restored, c.repeat(ctx, owner, entries, found)
 }
 
+// settle makes durable whose the restored checkpoint is, removes leftovers, and takes over the checkpoints of the job directory.
+func (c *Coordinator) settle(ctx context.Context, owner *core.Owner, entries []core.CheckpointEntry, f *found) (history, error) {
+	known, err := c.readClaims(ctx)
+	if err != nil {
+		return history{}, err
+	}
+	if known, err = c.claim(ctx, owner, known, f); err != nil {
+		return history{}, err
+	}
+	others, err := c.readForeign(ctx, owner, known)
+	if err != nil {
+		return history{}, err
+	}
+	if err := c.sweep(ctx, owner, f, others); err != nil {
+		return history{}, err
+	}
+	h, err := c.takeOver(ctx, entries, f, known)
+	if err != nil {
+		return h, err
+	}
+	if !f.own && f.claim == NoClaim {
+		others.objects = append(others.objects, f.objects...)
+	}
+	h.registry.hold(foreignID, others.objects, nil)
+	h.registry.hold(claimedID, others.claimedObjects, nil)
+	h.registry.unclaimed[foreignID] = true
+	h.claimed = others.claimed
+	h.blind = h.blind || others.blind
+	return h, nil
+}
+
 // sweep removes leftovers. Only the loss of the claim stops the start.
-func (c *Coordinator) sweep(ctx context.Context, owner *core.Owner, restored *found) error {
+func (c *Coordinator) sweep(ctx context.Context, owner *core.Owner, restored *found, others foreign) error {
 	if c.opts.NoSweep {
 		return nil
 	}
-	if c.needsUnlisted(restored) {
-		c.opts.Logger.Warn("leftovers are not removed: the restored checkpoint is not in the job directory, but needs files there",
+	if c.needsUnlisted(restored) || others.blind || c.inJobDir(others.objects) || c.inJobDir(others.claimedObjects) {
+		c.opts.Logger.Warn("leftovers are not removed: a restored checkpoint that is not in the job directory may need files there",
 			slog.String("checkpoint", restored.Pointer))
 		return nil
 	}
@@ -130,7 +159,12 @@ func (c *Coordinator) sweep(ctx context.Context, owner *core.Owner, restored *fo
 // needsUnlisted reports whether a checkpoint needs files of the job directory without being listed there, such as one whose
 // directory was renamed or copied: a sweep would take them for garbage.
 func (c *Coordinator) needsUnlisted(f *found) bool {
-	return !f.own && slices.ContainsFunc(f.objects, func(o core.Object) bool {
+	return !f.own && c.inJobDir(f.objects)
+}
+
+// inJobDir reports whether any of the objects is in the job directory.
+func (c *Coordinator) inJobDir(objects []core.Object) bool {
+	return slices.ContainsFunc(objects, func(o core.Object) bool {
 		_, name, err := core.SplitQualified(o.Path)
 		return err != nil || core.Within(c.opts.Storage.JobDir(), name)
 	})
@@ -142,6 +176,7 @@ type found struct {
 	completed *core.Completed // nil if nothing is restored
 	objects   []core.Object
 	own       bool // it is one of the job directory
+	claim     ClaimMode
 	time      time.Time
 }
 
@@ -233,14 +268,18 @@ var (
 // history is what is taken over of the job directory.
 type history struct {
 	complete []complete
+	registry *registry
+	claimed  []core.RestoredMark
 	blind    bool
 	base     int64
 }
 
 // takeOver reads the complete checkpoints of the job directory, so that what they need is known. Damaged ones are left to the
 // operator: it is not known what they need, so nothing shared is deleted beside them.
-func (c *Coordinator) takeOver(ctx context.Context, entries []core.CheckpointEntry, restored *found) (history, error) {
-	var h history
+//
+// Those that are marked as somebody else's are never deleted.
+func (c *Coordinator) takeOver(ctx context.Context, entries []core.CheckpointEntry, restored *found, known claims) (history, error) {
+	h := history{registry: newRegistry()}
 	for _, entry := range entries {
 		if entry.State != core.Complete {
 			continue
@@ -257,11 +296,14 @@ func (c *Coordinator) takeOver(ctx context.Context, entries []core.CheckpointEnt
 				continue
 			}
 		}
+		h.registry.hold(entry.ID, f.objects, statesOfAll(f.Checkpoint))
+		if known.unclaimed(f.Pointer) {
+			h.registry.unclaimed[entry.ID] = true
+			continue
+		}
 		h.complete = append(h.complete, complete{id: entry.ID, objects: f.objects})
 	}
-	if restored.own {
-		h.base = restored.ID
-	}
+	h.base = planBase(restored.claim, restored.own, restored.ID)
 	return h, nil
 }
 

@@ -138,8 +138,10 @@ func (c *Coordinator) begin(ctx context.Context, r request) (*pending, error) {
 	if err := c.clarify(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.owner.Check(ctx); err != nil {
-		return nil, err
+	if r.kind == Savepoint { // for a checkpoint Begin looks at the claim
+		if err := c.owner.Check(ctx); err != nil {
+			return nil, err
+		}
 	}
 	p, err := c.admit(ctx, r)
 	if err != nil {

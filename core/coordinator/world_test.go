@@ -59,6 +59,7 @@ func content(epoch uint64, id int64, task Task, part string) []byte {
 // tasks are the tasks of a job: they write state of every kind and refer to shared files once more.
 type tasks struct {
 	storage *core.Storage
+	packer  *core.Packer // nil: states are not packed
 
 	mu     sync.Mutex
 	shared map[Task]map[int64][]metadata.NamedFile // by checkpoint
@@ -88,6 +89,9 @@ const sharedFiles = 3
 
 // snapshot writes the state of a task: inline and exclusive state, and a new shared file beside those of the base.
 func (w *tasks) snapshot(ctx context.Context, t Trigger, task Task) (*metadata.SubtaskState, error) {
+	if w.packer != nil {
+		return w.packedSnapshot(ctx, t, task)
+	}
 	write := func(scope core.Scope, part string) (core.StreamHandle, error) {
 		return t.WriteState(ctx, w.storage, scope, func(out io.Writer) error {
 			_, err := out.Write(content(t.Epoch, t.CheckpointID, task, part))
@@ -114,15 +118,16 @@ func (w *tasks) snapshot(ctx context.Context, t Trigger, task Task) (*metadata.S
 	files := append(w.known(task, t.Base), metadata.NamedFile{LocalPath: label, Handle: fresh})
 	files = files[max(0, len(files)-sharedFiles):]
 	w.remember(task, t.CheckpointID, files)
+	state.ManagedKeyed, err = incremental(t, task, exclusive, files)
+	return state, err
+}
+
+func incremental(t Trigger, task Task, exclusive core.StreamHandle, files []metadata.NamedFile) (*metadata.IncrementalHandle, error) {
 	groups, err := metadata.KeyGroupsOfSubtask(task.Subtask, counter.Parallelism, counter.MaxParallelism)
-	if err != nil {
-		return nil, err
-	}
-	state.ManagedKeyed = &metadata.IncrementalHandle{
+	return &metadata.IncrementalHandle{
 		CheckpointID: t.CheckpointID, BackendID: "7d8f4b5e-0000-4000-8000-00000000000" + fmt.Sprint(task.Subtask), Range: groups,
-		PersistedSize: fresh.StateSize(), Meta: exclusive, Shared: files, ID: "a6c3a1c2-0000-4000-8000-000000000000",
-	}
-	return state, nil
+		PersistedSize: files[len(files)-1].Handle.StateSize(), Meta: exclusive, Shared: files, ID: "a6c3a1c2-0000-4000-8000-000000000000",
+	}, err
 }
 
 // restore lets the tasks go on from a checkpoint, after a look at every byte of it. It returns the epoch that wrote it.

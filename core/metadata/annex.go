@@ -14,7 +14,8 @@ import (
 //	sums   i32 n, n × (i32 chunk size, i32 k, k × u32 CRC32C)
 //	refs   i32 n, n × (u32 number of the handle, i32 index into sums)       ascending by number
 //
-// Handles that share their Checksums share an entry of sums if few others stand between them.
+// Handles that share their Checksums share an entry of sums if few others stand between them: entries stand in the order in
+// which handles first refer to them, and a later reference is to one of the last eight then.
 
 const (
 	minSums    = 4 + 4
@@ -29,9 +30,11 @@ type annexRef struct {
 
 // annexReader gives what is recorded to the handles, in the order in which they are met.
 type annexReader struct {
-	sums []core.Checksums
-	refs []byte // sizeRef bytes each, checked for order and range
-	dirs []string
+	// stream is not nil if the annex is not in memory: then the other fields but next are empty.
+	stream *annexStream
+	sums   []core.Checksums
+	refs   []byte // sizeRef bytes each, checked for order and range
+	dirs   []string
 	// dirRefs are like refs: the directory of each relative handle. Only task snapshots have them.
 	dirRefs []byte
 	next    uint32 // number of the next handle
@@ -45,7 +48,7 @@ func (a *annexReader) read(p *parser) {
 	p.reserved += n * minSums
 	for i := range a.sums {
 		p.reserved -= minSums
-		at := p.off
+		at := p.pos()
 		size := p.i32()
 		if size <= 0 {
 			p.fail(corrupt(at, "a chunk has %d bytes", size))
@@ -59,8 +62,30 @@ func (a *annexReader) read(p *parser) {
 			return
 		}
 	}
+	at := p.pos()
 	a.refs = p.refs(len(a.sums))
+	order := sumsOrder{}
+	for b := a.refs; len(b) > 0; b = b[sizeRef:] {
+		if ref := refAt(b); !order.follows(ref.index) {
+			p.fail(corrupt(at, "a reference from handle %d to entry %d is out of order", ref.handle, ref.index))
+			break
+		}
+	}
 	p.failedIn("checksums")
+}
+
+// sumsOrder is the number of entries of sums that references have been to. A reference is to the entry behind those, or to
+// one of the last few of them, so that a reader need not hold them all.
+type sumsOrder struct{ seen uint32 }
+
+func (o *sumsOrder) follows(index uint32) bool {
+	switch {
+	case index == o.seen:
+		o.seen++
+	case index > o.seen || o.seen-index > recentSums:
+		return false
+	}
+	return true
 }
 
 func (a *annexReader) readDirs(p *parser) {
@@ -80,7 +105,7 @@ func (a *annexReader) readDirs(p *parser) {
 // refs reads a list of references and returns their bytes.
 func (p *parser) refs(targets int) []byte {
 	n := p.length(sizeRef)
-	at := p.off
+	at := p.pos()
 	list := p.bytes(n * sizeRef)
 	next := int64(0)
 	for b := list; len(b) > 0; b = b[sizeRef:] {
@@ -113,14 +138,15 @@ func lookUp(refs *[]byte, handle uint32) (uint32, bool) {
 
 // annotate counts a file handle and gives it the checksums that are recorded for it.
 func (p *parser) annotate(sums **core.Checksums, size int64) {
-	index, ok := lookUp(&p.annex.refs, p.annex.next)
+	number := p.annex.next
 	p.annex.next++
-	if !ok {
-		return
+	if p.annex.stream != nil {
+		*sums = p.annex.stream.lookUp(p, number)
+	} else if index, ok := lookUp(&p.annex.refs, number); ok {
+		*sums = &p.annex.sums[index]
 	}
-	*sums = &p.annex.sums[index]
-	if !fitChecksums(*sums, size) {
-		p.fail(corrupt(p.off, "%d checksums of chunks of %d bytes are recorded for %d bytes", len((*sums).Sums), (*sums).ChunkSize, size))
+	if *sums != nil && p.err == nil && !fitChecksums(*sums, size) {
+		p.fail(corrupt(p.pos(), "%d checksums of chunks of %d bytes are recorded for %d bytes", len((*sums).Sums), (*sums).ChunkSize, size))
 	}
 }
 
@@ -132,7 +158,9 @@ func (p *parser) annotateRelative(h *core.RelativeFileHandle) {
 }
 
 // done reports whether every reference met its handle.
-func (a *annexReader) done() bool { return len(a.refs) == 0 && len(a.dirRefs) == 0 }
+func (a *annexReader) done() bool {
+	return len(a.refs) == 0 && len(a.dirRefs) == 0 && (a.stream == nil || a.stream.left == 0)
+}
 
 // fitChecksums reports whether there are as many sums as size bytes have chunks. A size that is not known fits.
 func fitChecksums(c *core.Checksums, size int64) bool {

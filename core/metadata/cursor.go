@@ -2,11 +2,16 @@ package metadata
 
 import "encoding/binary"
 
-// cursor reads big-endian values from a slice. The first failure sticks: afterwards there are no bytes left and every value
-// is zero, so that callers need to look at err only where they would go on for long.
+// cursor reads big-endian values. The first failure sticks: afterwards there are no bytes left and every value is zero, so
+// that callers need to look at err only where they would go on for long.
 type cursor struct {
+	// data is all of the input, or the part of it that is in memory: then it begins at base, and more bytes follow in the
+	// window.
 	data []byte
 	off  int
+	base int
+	more int
+	from *window
 	err  *Error
 	// reserved bytes are needed by the elements that lists have announced and that are still to come. What another list may
 	// announce is bounded by the rest, so that all announcements together never exceed the input.
@@ -17,15 +22,23 @@ func (c *cursor) fail(e *Error) {
 	if c.err == nil {
 		c.err = e
 	}
-	c.off = len(c.data)
+	c.off, c.more = len(c.data), 0
 }
 
-func (c *cursor) rest() int { return len(c.data) - c.off }
+// pos is the place in the input.
+func (c *cursor) pos() int { return c.base + c.off }
 
-// bytes returns the next n bytes of the input itself, nil after a failure.
+func (c *cursor) rest() int { return len(c.data) - c.off + c.more }
+
+// has reports whether the next n bytes are there, and brings them into memory.
+func (c *cursor) has(n int) bool {
+	return n <= len(c.data)-c.off || c.more > 0 && n <= c.rest() && c.from.fill(c, n)
+}
+
+// bytes returns the next n bytes of the input itself, which stay what they are until the cursor moves on; nil after a failure.
 func (c *cursor) bytes(n int) []byte {
-	if n < 0 || n > c.rest() {
-		c.fail(corrupt(c.off, "needs %d bytes, %d are left", n, c.rest()))
+	if n < 0 || n > len(c.data)-c.off && !c.has(n) {
+		c.fail(corrupt(c.pos(), "needs %d bytes, %d are left", n, c.rest()))
 		return nil
 	}
 	b := c.data[c.off : c.off+n : c.off+n]
@@ -33,8 +46,32 @@ func (c *cursor) bytes(n int) []byte {
 	return b
 }
 
+// copy fills dst. It needs no more than one window of memory.
+func (c *cursor) copy(dst []byte) {
+	if len(dst) > c.rest() {
+		c.bytes(len(dst))
+	}
+	for len(dst) > 0 && c.err == nil {
+		n := min(len(dst), max(1, len(c.data)-c.off))
+		copy(dst, c.bytes(n))
+		dst = dst[n:]
+	}
+}
+
+// skip moves on by n bytes.
+func (c *cursor) skip(n int) {
+	if n < 0 || n > c.rest() {
+		c.bytes(n)
+	}
+	for n > 0 && c.err == nil {
+		step := min(n, max(1, len(c.data)-c.off))
+		c.bytes(step)
+		n -= step
+	}
+}
+
 func (c *cursor) u8() byte {
-	if c.rest() < 1 {
+	if len(c.data)-c.off < 1 && !c.has(1) {
 		c.bytes(1)
 		return 0
 	}
@@ -51,7 +88,7 @@ func (c *cursor) u16() int {
 }
 
 func (c *cursor) i32() int32 {
-	if c.rest() < 4 {
+	if len(c.data)-c.off < 4 && !c.has(4) {
 		c.bytes(4)
 		return 0
 	}
@@ -61,7 +98,7 @@ func (c *cursor) i32() int32 {
 }
 
 func (c *cursor) i64() int64 {
-	if c.rest() < 8 {
+	if len(c.data)-c.off < 8 && !c.has(8) {
 		c.bytes(8)
 		return 0
 	}
@@ -72,7 +109,7 @@ func (c *cursor) i64() int64 {
 
 // boolean takes nothing but 0 and 1: no writer makes anything else, and damage should be noticed.
 func (c *cursor) boolean() bool {
-	at := c.off
+	at := c.pos()
 	b := c.u8()
 	if b > 1 {
 		c.fail(corrupt(at, "%d is not a boolean", b))
@@ -82,7 +119,7 @@ func (c *cursor) boolean() bool {
 
 // length reads a count of elements that take at least size bytes each.
 func (c *cursor) length(size int) int {
-	at := c.off
+	at := c.pos()
 	return c.claim(at, int64(c.i32()), size)
 }
 
@@ -101,12 +138,17 @@ func (c *cursor) claim(at int, n int64, size int) int {
 	return int(n)
 }
 
+// longs fills dst.
 func (c *cursor) longs(dst []int64) {
-	b := c.bytes(8 * len(dst))
-	if b == nil {
-		return
-	}
-	for i := range dst {
-		dst[i] = int64(binary.BigEndian.Uint64(b[8*i:]))
+	for len(dst) > 0 && c.err == nil {
+		n := min(len(dst), max(1, (len(c.data)-c.off)/8))
+		b := c.bytes(8 * n)
+		if b == nil {
+			return
+		}
+		for i := range dst[:n] {
+			dst[i] = int64(binary.BigEndian.Uint64(b[8*i:]))
+		}
+		dst = dst[n:]
 	}
 }

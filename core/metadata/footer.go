@@ -74,6 +74,8 @@ type Footer struct {
 type rawFooter struct {
 	offset int // in the file
 	reader annexReader
+	body   uint32      // recorded sum of the body, where that is compared later
+	place  *annexPlace // of an annex that is not in memory
 	footer Footer
 	names  []operatorNames
 }
@@ -85,8 +87,11 @@ type operatorNames struct {
 
 // annex returns a reader at its beginning. A nil footer has nothing to add.
 func (f *rawFooter) annex() annexReader {
-	if f == nil {
+	switch {
+	case f == nil:
 		return annexReader{}
+	case f.place != nil:
+		return annexReader{stream: f.place.open()}
 	}
 	return f.reader
 }
@@ -129,9 +134,13 @@ func splitFooter(data []byte) (body []byte, f *rawFooter, err *Error) {
 
 // parse reads what is inside of the frame; data ends where the tail begins.
 func (f *rawFooter) parse(data []byte) *Error {
-	p := &parser{cursor: cursor{data: data, off: f.offset + footerHead + 4}}
+	return f.content(&parser{cursor: cursor{data: data, off: f.offset + footerHead + 4}})
+}
+
+// content reads what follows the checksum of the body.
+func (f *rawFooter) content(p *parser) *Error {
 	f.footer.Created = time.UnixMilli(p.i64()).UTC()
-	at := p.off
+	at := p.pos()
 	kind, durability := p.u8(), p.u8()
 	if kind > byte(KindSavepoint) || durability > byte(core.Synced) {
 		p.fail(corrupt(at, "there is no kind %d or no durability %d", kind, durability))
@@ -139,12 +148,21 @@ func (f *rawFooter) parse(data []byte) *Error {
 	f.footer.Kind, f.footer.Durability = Kind(kind), core.Durability(durability)
 	f.parseNames(p)
 	if p.err == nil {
-		f.reader.read(p)
+		f.readAnnex(p)
 	}
 	if p.err == nil && p.rest() > 0 {
-		p.fail(corrupt(p.off, "%d bytes are left over", p.rest()))
+		p.fail(corrupt(p.pos(), "%d bytes are left over", p.rest()))
 	}
 	return p.err
+}
+
+// readAnnex keeps the annex in memory, or only where it is.
+func (f *rawFooter) readAnnex(p *parser) {
+	if p.from == nil {
+		f.reader.read(p)
+		return
+	}
+	f.place = findAnnex(p)
 }
 
 func (f *rawFooter) parseNames(p *parser) {
@@ -156,7 +174,7 @@ func (f *rawFooter) parseNames(p *parser) {
 	next := 0
 	for i := range f.names {
 		p.reserved -= minNames
-		at := p.off
+		at := p.pos()
 		f.names[i] = operatorNames{operator: int(p.i32()), name: p.text(), uid: p.text()}
 		if f.names[i].operator < next {
 			p.fail(corrupt(at, "operator %d is out of order", f.names[i].operator))
@@ -177,13 +195,19 @@ func (p *parser) footer(c *Checkpoint, f *rawFooter) {
 	if !p.annex.done() {
 		p.fail(corrupt(f.offset, "checksums refer to more than the %d files of the checkpoint", p.annex.next))
 	}
+	operators := len(c.Operators)
+	if p.scan != nil {
+		operators = p.scan.operators
+	}
 	for i, n := range f.names {
-		if n.operator >= len(c.Operators) || p.version >= firstWithNames {
+		if n.operator >= operators || p.version >= firstWithNames {
 			p.fail(corrupt(f.offset, "there is no operator %d to be named", n.operator))
 			p.failedAt("names", i)
 			break
 		}
-		c.Operators[n.operator].Name, c.Operators[n.operator].UID = n.name, n.uid
+		if p.scan == nil {
+			c.Operators[n.operator].Name, c.Operators[n.operator].UID = n.name, n.uid
+		}
 	}
 	if p.failedIn("footer") {
 		return
@@ -193,11 +217,11 @@ func (p *parser) footer(c *Checkpoint, f *rawFooter) {
 }
 
 // trailingBytes is the error for bytes behind the body of a file whose end is not a footer.
-func trailingBytes(data []byte, off int) *Error {
-	if rest := data[off:]; len(rest) >= 4 && bytes.HasPrefix([]byte(footerMagic), rest[:min(len(rest), len(footerMagic))]) {
+func trailingBytes(rest []byte, off, n int) *Error {
+	if len(rest) >= 4 && bytes.HasPrefix([]byte(footerMagic), rest[:min(len(rest), len(footerMagic))]) {
 		e := corrupt(off, "it is cut off or damaged")
 		e.in("footer")
 		return e
 	}
-	return corrupt(off, "%d bytes behind the end", len(data)-off)
+	return corrupt(off, "%d bytes behind the end", n)
 }

@@ -25,8 +25,23 @@ var propertyFields = map[string]struct{}{
 	"name": {}, "sharingFilesStrategy": {}, "formatType": {}, "postCheckpointAction": {},
 }
 
+// maxProperties bounds the bytes of the properties, of which Flink writes less than a thousand.
+const maxProperties = 1 << 20
+
 // properties reads the last part of a body from version 4 on.
 func (p *parser) properties() *Properties {
+	// They are kept as they are, so they must be in memory in one piece.
+	p.has(min(p.rest(), maxProperties))
+	data, more := p.data, p.more
+	p.data, p.more = data[:min(len(data), p.off+maxProperties)], 0
+	props := p.propertiesInMemory()
+	if p.err == nil {
+		p.data, p.more = data, more
+	}
+	return props
+}
+
+func (p *parser) propertiesInMemory() *Properties {
 	at := p.off
 	r := &javaReader{parser: p}
 	var props Properties
@@ -35,11 +50,11 @@ func (p *parser) properties() *Properties {
 		props.Null = true
 	case *javaObject:
 		if o.class != propertiesClass {
-			p.fail(corrupt(at, "a Java object of class %.200q instead of the properties", o.class))
+			p.fail(corrupt(p.base+at, "a Java object of class %.200q instead of the properties", o.class))
 		}
 		props = propertiesFromJava(o)
 	default:
-		p.fail(corrupt(at, "a Java object that is not the properties"))
+		p.fail(corrupt(p.base+at, "a Java object that is not the properties"))
 	}
 	if p.err != nil {
 		return nil

@@ -79,19 +79,19 @@ type javaOther struct{}
 
 // read reads the header and one object.
 func (r *javaReader) read() any {
-	at := r.off
+	at := r.pos()
 	if header := uint32(r.i32()); header != javaHeader && r.err == nil {
 		r.fail(corrupt(at, "%08x does not begin a stream of Java objects", header))
 	}
 	if r.err != nil {
 		return nil
 	}
-	return r.content(r.off, r.u8())
+	return r.content(r.pos(), r.u8())
 }
 
 func (r *javaReader) remember(v any) int {
 	if len(r.handles) == maxJavaObjects {
-		r.fail(corrupt(r.off, "more than %d Java objects", maxJavaObjects))
+		r.fail(corrupt(r.pos(), "more than %d Java objects", maxJavaObjects))
 		return 0
 	}
 	r.handles = append(r.handles, v)
@@ -139,7 +139,7 @@ func (r *javaReader) string(s string) string {
 }
 
 func (r *javaReader) longString() any {
-	at := r.off
+	at := r.pos()
 	n := r.i64()
 	if n < 0 || n > int64(r.rest()) {
 		r.fail(corrupt(at, "a string of %d bytes", n))
@@ -151,7 +151,7 @@ func (r *javaReader) longString() any {
 }
 
 func (r *javaReader) reference() any {
-	at := r.off
+	at := r.pos()
 	index := int64(r.i32()) - firstHandle
 	if index < 0 || index >= int64(len(r.handles)) {
 		r.fail(corrupt(at, "a reference to a Java object that was not there"))
@@ -162,7 +162,7 @@ func (r *javaReader) reference() any {
 
 // class reads a class where one must be; nil is the class of nothing.
 func (r *javaReader) class() *javaClass {
-	at := r.off
+	at := r.pos()
 	switch c := r.content(at, r.u8()).(type) {
 	case nil:
 		return nil
@@ -196,7 +196,7 @@ func (r *javaReader) newClass(tag byte) *javaClass {
 }
 
 func (r *javaReader) fields(c *javaClass) {
-	at := r.off
+	at := r.pos()
 	n := r.u16()
 	if n > maxJavaFields {
 		r.fail(corrupt(at, "a Java class with %d fields", n))
@@ -206,7 +206,7 @@ func (r *javaReader) fields(c *javaClass) {
 	for range n {
 		f := javaField{kind: r.u8(), name: r.text()}
 		if f.kind == 'L' || f.kind == '[' {
-			r.content(r.off, r.u8())
+			r.content(r.pos(), r.u8())
 		}
 		if r.err != nil {
 			return
@@ -218,7 +218,7 @@ func (r *javaReader) fields(c *javaClass) {
 // annotation skips what a class adds by code of its own.
 func (r *javaReader) annotation() {
 	for r.err == nil {
-		at := r.off
+		at := r.pos()
 		switch tag := r.u8(); tag {
 		case tcEndBlockData:
 			return
@@ -233,7 +233,7 @@ func (r *javaReader) annotation() {
 }
 
 func (r *javaReader) object() any {
-	at := r.off
+	at := r.pos()
 	c := r.class()
 	if c == nil {
 		r.fail(corrupt(at, "a Java object without a class"))
@@ -251,13 +251,13 @@ func (r *javaReader) values(o *javaObject, c *javaClass, depth int) {
 		return
 	}
 	if depth > maxJavaDepth {
-		r.fail(corrupt(r.off, "a Java class has more than %d superclasses", maxJavaDepth))
+		r.fail(corrupt(r.pos(), "a Java class has more than %d superclasses", maxJavaDepth))
 		return
 	}
 	r.values(o, c.super, depth+1)
 	if c.flags&scExternalizable != 0 {
 		if c.flags&scBlockData == 0 {
-			r.fail(corrupt(r.off, "objects of class %s cannot be read without their class", c.name))
+			r.fail(corrupt(r.pos(), "objects of class %s cannot be read without their class", c.name))
 		}
 		r.annotation()
 		return
@@ -283,13 +283,13 @@ func (r *javaReader) values(o *javaObject, c *javaClass, depth int) {
 func (r *javaReader) value(kind byte) any {
 	switch kind {
 	case 'L', '[':
-		return r.content(r.off, r.u8())
+		return r.content(r.pos(), r.u8())
 	case 'Z':
 		return r.u8() != 0
 	}
 	size := javaSize(kind)
 	if size == 0 {
-		r.fail(corrupt(r.off, "there is no Java type %q", kind))
+		r.fail(corrupt(r.pos(), "there is no Java type %q", kind))
 	}
 	r.bytes(size)
 	return javaOther{}
@@ -311,7 +311,7 @@ func javaSize(kind byte) int {
 }
 
 func (r *javaReader) array() any {
-	at := r.off
+	at := r.pos()
 	c := r.class()
 	if c == nil || len(c.name) < 2 || c.name[0] != '[' {
 		r.fail(corrupt(at, "a Java array without a class"))
@@ -323,7 +323,7 @@ func (r *javaReader) array() any {
 		return javaOther{}
 	}
 	for range r.length(1) {
-		r.content(r.off, r.u8())
+		r.content(r.pos(), r.u8())
 		if r.err != nil {
 			break
 		}
@@ -334,7 +334,7 @@ func (r *javaReader) array() any {
 func (r *javaReader) enum() any {
 	r.class()
 	index := r.remember(nil)
-	at := r.off
+	at := r.pos()
 	name, ok := r.content(at, r.u8()).(string)
 	if !ok {
 		r.fail(corrupt(at, "a Java enum constant without a name"))

@@ -101,12 +101,6 @@ func UnmarshalKeyed(data []byte) (KeyedHandle, error) {
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (h *SegmentHandle) MarshalJSON() ([]byte, error) { return MarshalStream(h) }
-
-// MarshalJSON implements [json.Marshaler].
-func (h EmptySegment) MarshalJSON() ([]byte, error) { return MarshalStream(h) }
-
-// MarshalJSON implements [json.Marshaler].
 func (h *KeyGroupsHandle) MarshalJSON() ([]byte, error) { return MarshalKeyed(h) }
 
 // MarshalJSON implements [json.Marshaler].

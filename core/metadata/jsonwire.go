@@ -110,10 +110,9 @@ type changePartJSON struct {
 	Handle *streamJSON `json:"handle"`
 }
 
-// The texts of modes, scopes and layouts.
+// The texts of modes and layouts.
 var (
 	modeNames   = []string{SplitDistribute: SplitDistribute.String(), Union: Union.String(), Broadcast: Broadcast.String()}
-	scopeNames  = []string{ScopeExclusive: ScopeExclusive.String(), ScopeShared: ScopeShared.String()}
 	layoutNames = []string{LayoutCurrent: "current", LayoutV1: "v1", Layout114: "flink-1.14"}
 )
 
@@ -122,12 +121,6 @@ func (m Mode) MarshalText() ([]byte, error) { return nameOf(modeNames, m) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (m *Mode) UnmarshalText(text []byte) error { return valueOf(modeNames, text, m) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s Scope) MarshalText() ([]byte, error) { return nameOf(scopeNames, s) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *Scope) UnmarshalText(text []byte) error { return valueOf(scopeNames, text, s) }
 
 // String returns "current", "v1" or "flink-1.14".
 func (l Layout) String() string {

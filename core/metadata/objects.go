@@ -1,7 +1,9 @@
 package metadata
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
@@ -21,36 +23,36 @@ func ReadObjects(data []byte, dir string) ([]core.Object, error) {
 
 // Objects returns every file that the checkpoint needs, and every directory whose life Flink's file merging ties to it, each
 // once and in the order in which they are met. Paths have the form that Flink gives them ("file:/x" for "file:///x", no double
-// slashes). Inline state is no object.
+// slashes). Inline state is no object. A file of merged states has the segments that are needed, see core.Object.Segments.
 //
 // It fails rather than leave something out, with an *[Error]: core.ErrCorrupt for a path that cannot be one, a relative name
-// that leads out of the directory, and for two handles that give one file different lengths; fs.ErrInvalid for a relative handle
+// that leads out of the directory, and for two handles that give one file different lengths, or a segment beyond its end; fs.ErrInvalid for a relative handle
 // that was parsed without a directory.
 func Objects(c *Checkpoint) ([]core.Object, error) {
-	l := objectList{index: make(map[string]int)}
+	l := newObjectList()
 	for i := range c.Operators {
 		o := &c.Operators[i]
 		for k := range o.Subtasks {
 			if o.Subtasks[k].State == nil {
 				continue
 			}
-			if err := l.state(o.Subtasks[k].State); err != nil {
+			if err := l.walk.state(o.Subtasks[k].State); err != nil {
 				err.inIndex("subtasks", k)
 				err.inIndex("operators", i)
 				return nil, err
 			}
 		}
 	}
-	return l.objects, nil
+	return l.finish(), nil
 }
 
 // ObjectsOfSubtask is [Objects] for the state of one subtask: what has to be deleted if no checkpoint comes of it.
 func ObjectsOfSubtask(s *SubtaskState) ([]core.Object, error) {
-	l := objectList{index: make(map[string]int)}
-	if err := l.state(s); err != nil {
+	l := newObjectList()
+	if err := l.walk.state(s); err != nil {
 		return nil, err
 	}
-	return l.objects, nil
+	return l.finish(), nil
 }
 
 // Resolve returns the qualified path of the file that a handle of type *core.FileHandle, *core.RelativeFileHandle or
@@ -120,131 +122,15 @@ func relativeProblem(name string) string {
 
 // objectList gathers objects by path.
 type objectList struct {
+	walk    fileWalk
 	objects []core.Object
 	index   map[string]int
 }
 
-func (l *objectList) state(s *SubtaskState) *Error {
-	operators := [...]*OperatorHandle{s.ManagedOperator, s.RawOperator}
-	for i, name := range [...]string{"managedOperator", "rawOperator"} {
-		if h := operators[i]; h != nil {
-			if err := l.operator(h); err != nil {
-				err.in(name)
-				return err
-			}
-		}
-	}
-	keyed := [...]KeyedHandle{s.ManagedKeyed, s.RawKeyed}
-	for i, name := range [...]string{"managedKeyed", "rawKeyed"} {
-		if err := l.keyed(keyed[i], 0); err != nil {
-			err.in(name)
-			return err
-		}
-	}
-	channels := [...][]ChannelHandle{s.InputChannels, s.ResultSubpartitions}
-	for i, name := range [...]string{"inputChannels", "resultSubpartitions"} {
-		for k := range channels[i] {
-			if err := l.stream("delegate", channels[i][k].Delegate, false, 0); err != nil {
-				err.inIndex(name, k)
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (l *objectList) operator(h *OperatorHandle) *Error {
-	if h.Merging != nil {
-		dirs := [...]string{h.Merging.TaskOwnedDir, h.Merging.SharedDir}
-		for i, name := range [...]string{"merging.taskOwnedDir", "merging.sharedDir"} {
-			path, err := resolvePath(dirs[i])
-			if err == nil {
-				err = l.add(core.Object{Path: path, Size: unknownSize, Directory: true})
-			}
-			if err != nil {
-				err.in(name)
-				return err
-			}
-		}
-	}
-	return l.stream("delegate", h.Delegate, false, 0)
-}
-
-func (l *objectList) keyed(h KeyedHandle, depth int) *Error {
-	if depth > maxDepth {
-		return invalid("more than %d handles inside each other", maxDepth)
-	}
-	switch h := h.(type) {
-	case *KeyGroupsHandle:
-		return l.stream("delegate", h.Delegate, false, depth)
-	case *IncrementalHandle:
-		return l.incremental(h, depth)
-	case *ChangelogFileHandle:
-		for i := range h.Parts {
-			if err := l.stream("handle", h.Parts[i].Handle, true, depth); err != nil {
-				err.inIndex("parts", i)
-				return err
-			}
-		}
-	case *ChangelogHandle:
-		parts := [...][]KeyedHandle{h.Materialized, h.Changes}
-		for i, name := range [...]string{"materialized", "changes"} {
-			for k, part := range parts[i] {
-				if err := l.keyed(part, depth+1); err != nil {
-					err.inIndex(name, k)
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func (l *objectList) incremental(h *IncrementalHandle, depth int) *Error {
-	if err := l.stream("meta", h.Meta, false, depth); err != nil {
-		return err
-	}
-	files := [...][]NamedFile{h.Shared, h.Private}
-	for i, name := range [...]string{"shared", "private"} {
-		for k := range files[i] {
-			if err := l.stream("handle", files[i][k].Handle, false, depth); err != nil {
-				err.inIndex(name, k)
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// stream adds the file of a handle, if there is one. Files of changes begin with a byte that is not counted.
-func (l *objectList) stream(name string, h core.StreamHandle, changes bool, depth int) (err *Error) {
-	defer func() {
-		if err != nil {
-			err.in(name)
-		}
-	}()
-	object := core.Object{FlagByte: changes}
-	switch h := h.(type) {
-	case nil, *core.BytesHandle, EmptySegment:
-		return nil
-	case *KeyGroupsHandle:
-		if depth > maxDepth {
-			return invalid("more than %d handles inside each other", maxDepth)
-		}
-		return l.stream("delegate", h.Delegate, changes, depth+1)
-	case *core.FileHandle:
-		object.Size, object.Checksums = h.Size, h.Checksums
-	case *core.RelativeFileHandle:
-		object.Size, object.Checksums, object.Relative = h.Size, h.Checksums, true
-	case *SegmentHandle:
-		object.Size = unknownSize // that of the file; the segment says only where it ends
-	default:
-		return invalid("%T is not a stream handle that is known here", h)
-	}
-	if object.Path, err = resolve(h); err != nil {
-		return err
-	}
-	return l.add(object)
+func newObjectList() *objectList {
+	l := &objectList{index: make(map[string]int)}
+	l.walk.found = func(f *foundFile) *Error { return l.add(f.Object) }
+	return l
 }
 
 // add joins what several handles say of one file.
@@ -267,10 +153,56 @@ func (l *objectList) add(o core.Object) *Error {
 			Reason: fmt.Sprintf("%s has %d and also %d bytes", o.Path, have.Size, o.Size),
 		}
 	}
+	have.AtLeast = max(have.AtLeast, o.AtLeast)
+	if have.Size != unknownSize && have.AtLeast > have.Size {
+		return &Error{
+			Offset: -1, Err: core.ErrCorrupt,
+			Reason: fmt.Sprintf("%s has %d bytes, and a segment of it ends at %d", o.Path, have.Size, have.AtLeast),
+		}
+	}
+	if have.Segments == nil || o.Segments == nil {
+		have.Segments = nil // all of it is needed
+	} else {
+		have.Segments = append(have.Segments, o.Segments...)
+	}
 	have.Relative = have.Relative || o.Relative
 	have.FlagByte = have.FlagByte || o.FlagByte
 	if have.Checksums == nil {
 		have.Checksums = o.Checksums
 	}
 	return nil
+}
+
+// finish returns the objects, with their segments in order and each once.
+func (l *objectList) finish() []core.Object {
+	for i := range l.objects {
+		o := &l.objects[i]
+		if o.Size != unknownSize {
+			o.AtLeast = 0
+		}
+		if len(o.Segments) > 1 {
+			o.Segments = joinSegments(o.Segments)
+		}
+	}
+	return l.objects
+}
+
+// joinSegments sorts segments in place and joins those that are the same run of bytes.
+func joinSegments(segments []core.Segment) []core.Segment {
+	slices.SortStableFunc(segments, func(a, b core.Segment) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size))
+	})
+	joined := segments[:1]
+	for _, s := range segments[1:] {
+		last := &joined[len(joined)-1]
+		if s.Offset != last.Offset || s.Size != last.Size {
+			joined = append(joined, s)
+			continue
+		}
+		last.Scope = max(last.Scope, s.Scope)
+		if last.Checksums == nil {
+			last.Checksums = s.Checksums
+		}
+	}
+	return slices.Clip(joined)
 }

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"io/fs"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,7 +64,7 @@ func TestObjectsAreEveryFileOnce(t *testing.T) {
 		{Path: "file:/ckpt/chk-7/op", Size: 1, Relative: true},
 		{Path: "hdfs://nn/to", Size: -1, Directory: true},
 		{Path: "hdfs://nn/shared", Size: -1, Directory: true},
-		{Path: "hdfs://nn/to/physical", Size: -1},
+		{Path: "hdfs://nn/to/physical", Size: -1, AtLeast: 15, Segments: []core.Segment{{}, {Offset: 5, Size: 10}}},
 		{Path: "file:/ckpt/chk-7/sub/meta", Size: 2, Relative: true},
 		{Path: "hdfs://nn/shared/sst", Size: 3},
 		{Path: "file:/ckpt/chk-7/current", Size: 4, Relative: true},
@@ -209,4 +210,39 @@ func TestResolveNeedsAFile(t *testing.T) {
 	path, err := Resolve(&SegmentHandle{Path: "hdfs://nn//a"})
 	require.NoError(t, err)
 	require.Equal(t, "hdfs://nn/a", path)
+}
+
+func TestTheSegmentsOfAFileAreJoined(t *testing.T) {
+	sums := &core.Checksums{ChunkSize: 100, Sums: []uint32{1}}
+	segment := func(offset, size int64, scope core.Scope, sums *core.Checksums) core.StreamHandle {
+		return &SegmentHandle{Path: "hdfs://nn/p", Offset: offset, Size: size, Scope: scope, Checksums: sums}
+	}
+	of := func(handles ...core.StreamHandle) ([]core.Object, error) {
+		h := &IncrementalHandle{Meta: EmptySegment{}}
+		for _, handle := range handles {
+			h.Private = append(h.Private, NamedFile{Handle: handle})
+		}
+		return ObjectsOfSubtask(&SubtaskState{ManagedKeyed: h})
+	}
+	got, err := of(
+		segment(20, 10, core.Exclusive, nil), segment(0, 10, core.Exclusive, sums), segment(20, 10, core.Shared, sums),
+		segment(20, 5, core.Exclusive, nil), segment(40, -1, core.Exclusive, nil),
+	)
+	require.NoError(t, err)
+	require.Equal(t, []core.Object{{Path: "hdfs://nn/p", Size: -1, AtLeast: 40, Segments: []core.Segment{
+		{Offset: 0, Size: 10, Checksums: sums},
+		{Offset: 20, Size: 5},
+		{Offset: 20, Size: 10, Scope: core.Shared, Checksums: sums},
+		{Offset: 40, Size: -1},
+	}}}, got)
+
+	whole := &core.FileHandle{Path: "hdfs://nn/p", Size: 30}
+	got, err = of(segment(20, 10, core.Exclusive, nil), whole, segment(0, 1, core.Exclusive, nil))
+	require.NoError(t, err)
+	require.Equal(t, []core.Object{{Path: "hdfs://nn/p", Size: 30}}, got, "it is needed as a whole")
+	_, err = of(segment(21, 10, core.Exclusive, nil), whole)
+	require.ErrorIs(t, err, core.ErrCorrupt)
+	got, err = of(segment(math.MaxInt64, math.MaxInt64, core.Exclusive, nil))
+	require.NoError(t, err)
+	require.Equal(t, int64(math.MaxInt64), got[0].AtLeast)
 }

@@ -87,6 +87,8 @@ type parser struct {
 	// historicLayout is that of the whole file; sawChannels and sawChangelog tell that records were met in which it matters.
 	historicLayout
 	sawChannels, sawChangelog bool
+	// scan is not nil if operators are visited instead of gathered.
+	scan *scan
 
 	depth   int
 	subtask int // index of the subtask that is being read
@@ -115,7 +117,8 @@ func (p *parser) file(foot *rawFooter) *Checkpoint {
 		p.failedIn("properties")
 	}
 	if p.err == nil && p.rest() > 0 {
-		p.fail(trailingBytes(p.data, p.off))
+		p.has(min(p.rest(), len(footerMagic)))
+		p.fail(trailingBytes(p.data[p.off:], p.pos(), p.rest()))
 	}
 	if p.err == nil {
 		p.footer(c, foot)
@@ -130,14 +133,8 @@ type historicLayout struct{ channels111, changelog114 bool }
 // only in records that were never met need not be tried. What the first attempt found is reported if none fits, or both.
 func (p *parser) retry(foot *rawFooter) *Checkpoint {
 	first := p.err
-	var candidates, fit []historicLayout
-	if p.sawChannels {
-		candidates = append(candidates, historicLayout{channels111: true})
-	}
-	if p.sawChangelog {
-		candidates = append(candidates, historicLayout{changelog114: true})
-	}
-	for _, layout := range candidates {
+	var fit []historicLayout
+	for _, layout := range p.candidates() {
 		if p.attempt(layout, foot); p.err == nil {
 			fit = append(fit, layout)
 		}
@@ -147,6 +144,18 @@ func (p *parser) retry(foot *rawFooter) *Checkpoint {
 		return nil
 	}
 	return p.attempt(fit[0], foot) // once more: what an attempt makes lasts until the next
+}
+
+// candidates are the historic layouts in which the file may be valid.
+func (p *parser) candidates() []historicLayout {
+	var candidates []historicLayout
+	if p.sawChannels {
+		candidates = append(candidates, historicLayout{channels111: true})
+	}
+	if p.sawChangelog {
+		candidates = append(candidates, historicLayout{changelog114: true})
+	}
+	return candidates
 }
 
 // attempt starts over. It uses the memory of the attempt before, so that trying costs time only.

@@ -35,7 +35,7 @@ func (p *parser) failedAt(name string, i int) bool {
 }
 
 func (p *parser) checkpoint(c *Checkpoint) {
-	at := p.off
+	at := p.pos()
 	c.ID = p.i64()
 	if c.ID < 0 {
 		p.fail(corrupt(at, "negative checkpoint id %d", c.ID))
@@ -60,18 +60,18 @@ func (p *parser) checkpoint(c *Checkpoint) {
 }
 
 func (p *parser) master(m *MasterState) {
-	at := p.off
+	at := p.pos()
 	if magic := uint32(p.i32()); magic != masterMagic {
 		p.fail(corrupt(at, "%08x is not the magic number of a master state", magic))
 	}
-	at = p.off
+	at = p.pos()
 	n := p.length(1)
-	end := p.off + n
+	end := p.pos() + n
 	m.Version = p.i32()
 	m.Name = p.text()
 	m.Data = p.blob()
-	if p.err == nil && p.off != end {
-		p.fail(corrupt(at, "a length of %d bytes is announced, the content has %d", n, n+p.off-end))
+	if p.err == nil && p.pos() != end {
+		p.fail(corrupt(at, "a length of %d bytes is announced, the content has %d", n, n+p.pos()-end))
 	}
 }
 
@@ -84,6 +84,10 @@ func (p *parser) operatorStates(c *Checkpoint) {
 		size = minOperatorV5
 	}
 	n := p.length(size)
+	if p.scan != nil {
+		p.visitOperators(n, size)
+		return
+	}
 	c.Operators = p.slabs.operatorList.take(n)
 	p.reserved += n * size
 	for i := range c.Operators {
@@ -102,7 +106,7 @@ func (p *parser) operator(o *OperatorState) {
 		o.UID = p.text()
 	}
 	copy(o.ID[:], p.bytes(len(o.ID)))
-	at := p.off
+	at := p.pos()
 	parallelism, most := p.i32(), p.i32()
 	o.Parallelism, o.MaxParallelism = int(parallelism), int(most)
 	if problem := parallelismProblem(o); problem != "" {
@@ -133,7 +137,7 @@ func parallelismProblem(o *OperatorState) string {
 }
 
 func (p *parser) coordinator() *core.BytesHandle {
-	at := p.off
+	at := p.pos()
 	switch h := p.stream().(type) {
 	case nil:
 		return nil
@@ -146,7 +150,7 @@ func (p *parser) coordinator() *core.BytesHandle {
 }
 
 func (p *parser) subtasks(o *OperatorState) {
-	at, size := p.off, minSubtaskV2
+	at, size := p.pos(), minSubtaskV2
 	count := p.i32()
 	if p.version >= firstWithFinished {
 		size = minSubtaskV3
@@ -155,10 +159,17 @@ func (p *parser) subtasks(o *OperatorState) {
 			if o.Coordinator != nil {
 				p.fail(corrupt(at, "an operator that has finished has the state of a coordinator"))
 			}
+			if p.scan != nil {
+				p.visitSubtasks(o, 0, size)
+			}
 			return
 		}
 	}
 	n := p.claim(at, int64(count), size)
+	if p.scan != nil {
+		p.visitSubtasks(o, n, size)
+		return
+	}
 	o.Subtasks = p.slabs.subtasks.take(n)
 	p.reserved += n * size
 	for i := range o.Subtasks {
@@ -172,7 +183,7 @@ func (p *parser) subtasks(o *OperatorState) {
 }
 
 func (p *parser) oneSubtask(o *OperatorState, s *Subtask) {
-	at := p.off
+	at := p.pos()
 	index := int(p.i32())
 	finished := index < 0 && p.version >= firstWithFinished
 	if finished {
@@ -189,7 +200,7 @@ func (p *parser) oneSubtask(o *OperatorState, s *Subtask) {
 	if p.version < firstWithFinished {
 		p.i64() // the duration of the snapshot
 		if legacy := p.i32(); legacy != 0 {
-			p.fail(corrupt(p.off-4, "%d states of Flink 1.1, which cannot be read", legacy))
+			p.fail(corrupt(p.pos()-4, "%d states of Flink 1.1, which cannot be read", legacy))
 		}
 	}
 	s.State = p.slabs.states.one()

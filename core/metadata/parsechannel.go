@@ -9,7 +9,7 @@ func (p *parser) channels(name string, single, merged byte) []ChannelHandle {
 	case p.version >= firstWithMergedChannels:
 		size = minTaggedChannel
 	}
-	at := p.off
+	at := p.pos()
 	count := p.i32()
 	if count != 0 {
 		p.sawChannels = true
@@ -30,7 +30,7 @@ func (p *parser) channels(name string, single, merged byte) []ChannelHandle {
 
 func (p *parser) channel(h *ChannelHandle, single, merged byte) {
 	if p.version >= firstWithMergedChannels {
-		at := p.off
+		at := p.pos()
 		switch tag := p.u8(); tag {
 		case single:
 		case merged:
@@ -60,9 +60,9 @@ func (p *parser) mergedChannel(h *ChannelHandle) {
 	h.Subtask = p.i32()
 	h.Size = p.i64()
 	h.Delegate = p.someStream("delegate")
-	at := p.off
+	at := p.pos()
 	announced := p.length(1)
-	end := p.off + announced
+	end := p.pos() + announced
 	n := p.length(minMergedChannel)
 	h.Channels = p.slabs.channelParts.take(n)
 	p.reserved += n * minMergedChannel
@@ -77,7 +77,7 @@ func (p *parser) mergedChannel(h *ChannelHandle) {
 			return
 		}
 	}
-	if p.err == nil && p.off != end {
-		p.fail(corrupt(at, "%d bytes of channels are announced, there are %d", announced, announced+p.off-end))
+	if p.err == nil && p.pos() != end {
+		p.fail(corrupt(at, "%d bytes of channels are announced, there are %d", announced, announced+p.pos()-end))
 	}
 }

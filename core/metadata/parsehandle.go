@@ -50,7 +50,7 @@ const (
 
 // text reads a string and remembers it for the next handles, which often have the same.
 func (p *parser) text() string {
-	at := p.off
+	at := p.pos()
 	b := p.bytes(p.u16())
 	if len(b) == 0 {
 		return ""
@@ -76,11 +76,11 @@ func (p *parser) text() string {
 
 // name is text for what repeats: names of states and paths of files that hold the states of many.
 func (p *parser) name() string {
-	if p.rest() < 2 {
+	if !p.has(2) {
 		return p.text()
 	}
 	n := int(p.data[p.off])<<8 | int(p.data[p.off+1])
-	if n < shortestRemembered || n > p.rest()-2 {
+	if n < shortestRemembered || !p.has(2+n) {
 		return p.text()
 	}
 	b := p.data[p.off+2 : p.off+2+n]
@@ -96,7 +96,7 @@ func (p *parser) name() string {
 
 // path reads a qualified path. Flink has no empty ones.
 func (p *parser) path() string {
-	at := p.off
+	at := p.pos()
 	path := p.name()
 	if path == "" {
 		p.fail(corrupt(at, "the path is empty"))
@@ -106,12 +106,12 @@ func (p *parser) path() string {
 
 // blob reads a counted run of bytes into memory of its own.
 func (p *parser) blob() []byte {
-	b := p.bytes(p.length(1))
-	if len(b) == 0 {
+	n := p.length(1)
+	if n == 0 {
 		return nil
 	}
-	own := p.slabs.blobs.take(len(b))
-	copy(own, b)
+	own := p.slabs.blobs.take(n)
+	p.copy(own)
 	return own
 }
 
@@ -124,7 +124,7 @@ func (p *parser) offsets() []int64 {
 // enter guards the recursion of handles in handles. Every successful call is followed by one of leave.
 func (p *parser) enter() bool {
 	if p.depth == maxDepth {
-		p.fail(corrupt(p.off, "more than %d handles inside each other", maxDepth))
+		p.fail(corrupt(p.pos(), "more than %d handles inside each other", maxDepth))
 		return false
 	}
 	p.depth++
@@ -135,7 +135,7 @@ func (p *parser) leave() { p.depth-- }
 
 // stream reads a stream handle, nil for none.
 func (p *parser) stream() core.StreamHandle {
-	at := p.off
+	at := p.pos()
 	switch tag := p.u8(); tag {
 	case tagNone:
 		return nil
@@ -180,7 +180,7 @@ func (p *parser) someStream(name string) core.StreamHandle {
 	if p.err != nil {
 		return nil
 	}
-	at := p.off
+	at := p.pos()
 	h := p.stream()
 	if h == nil {
 		p.fail(corrupt(at, "a handle is needed, there is none"))
@@ -191,7 +191,7 @@ func (p *parser) someStream(name string) core.StreamHandle {
 
 // size reads the length of a file.
 func (p *parser) size() int64 {
-	at := p.off
+	at := p.pos()
 	n := p.i64()
 	if n < unknownSize {
 		p.fail(corrupt(at, "a file of %d bytes", n))
@@ -201,13 +201,13 @@ func (p *parser) size() int64 {
 
 func (p *parser) segment() *SegmentHandle {
 	h := p.slabs.segments.one()
-	at := p.off
+	at := p.pos()
 	h.Offset = p.i64()
 	h.Size = p.i64()
 	if h.Offset < 0 {
 		p.fail(corrupt(at, "negative offset %d of a segment", h.Offset))
 	}
-	at = p.off
+	at = p.pos()
 	scope := p.i32()
 	if scope != int32(ScopeExclusive) && scope != int32(ScopeShared) {
 		p.fail(corrupt(at, "there is no scope %d", scope))
@@ -221,7 +221,7 @@ func (p *parser) segment() *SegmentHandle {
 
 // flag reads the number that says whether a handle follows.
 func (p *parser) flag() bool {
-	at := p.off
+	at := p.pos()
 	v := p.i32()
 	if v != 0 && v != 1 {
 		p.fail(corrupt(at, "%d says neither that a handle follows nor that none does", v))
@@ -233,7 +233,7 @@ func (p *parser) maybeOperatorHandle() *OperatorHandle {
 	if !p.flag() {
 		return nil
 	}
-	at := p.off
+	at := p.pos()
 	switch tag := p.u8(); tag {
 	case tagNone:
 		return nil
@@ -255,7 +255,7 @@ func (p *parser) operatorHandle(h *OperatorHandle, merging bool) {
 		p.reserved -= minNamedState
 		s := &h.States[i]
 		s.Name = p.name()
-		at := p.off
+		at := p.pos()
 		s.Mode = Mode(p.u8())
 		if s.Mode > Broadcast {
 			p.fail(corrupt(at, "there is no mode %d", s.Mode))
@@ -277,7 +277,7 @@ func (p *parser) operatorHandle(h *OperatorHandle, merging bool) {
 			return
 		}
 	}
-	at := p.off
+	at := p.pos()
 	h.Delegate = p.someStream("delegate")
 	if merging && p.err == nil && !isSegment(h.Delegate) {
 		p.fail(corrupt(at, "file merging needs a segment, this is a %s", kindOfStream(h.Delegate)))

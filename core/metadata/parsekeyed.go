@@ -11,7 +11,7 @@ const (
 
 // keyed reads a keyed handle, nil for none.
 func (p *parser) keyed() KeyedHandle {
-	at := p.off
+	at := p.pos()
 	tag := p.u8()
 	if tag == tagNone || p.err != nil || !p.enter() {
 		return nil
@@ -59,7 +59,7 @@ func (p *parser) changelogLayout(tag byte, as114 bool) Layout {
 
 // keyGroupRange reads a range; the number of key groups must be followed by at least perGroup bytes for each of them.
 func (p *parser) keyGroupRange(perGroup int) KeyGroupRange {
-	at := p.off
+	at := p.pos()
 	start := p.i32()
 	count := p.claim(at+4, int64(p.i32()), perGroup)
 	r := KeyGroupRange{Start: start, Count: int32(count)}
@@ -138,7 +138,7 @@ func (p *parser) namedFiles(name string) []NamedFile {
 func (p *parser) changelog(layout Layout) *ChangelogHandle {
 	h := p.slabs.changelogs.one()
 	h.Layout = layout
-	at := p.off
+	at := p.pos()
 	h.Range = p.keyGroupRange(0)
 	if h.Range.Count == 0 {
 		p.fail(corrupt(at, "a changelog of no key groups"))
@@ -196,7 +196,7 @@ func (p *parser) changes() []KeyedHandle {
 	p.reserved += n * minChanges
 	for i := range list {
 		p.reserved -= minChanges
-		at := p.off
+		at := p.pos()
 		list[i] = p.keyed()
 		if p.err == nil && !isChange(list[i]) {
 			p.fail(corrupt(at, "a list of changes holds something else"))
@@ -221,7 +221,7 @@ func (p *parser) changelogBytes(layout Layout) *ChangelogBytesHandle {
 	h := p.slabs.changeBytes.one()
 	h.Layout = layout
 	h.Range = p.keyGroupRange(0)
-	at := p.off
+	at := p.pos()
 	h.From = p.i64()
 	h.To = p.i64()
 	if h.From < 0 || h.To < 0 {
@@ -232,7 +232,7 @@ func (p *parser) changelogBytes(layout Layout) *ChangelogBytesHandle {
 	p.reserved += n * minChange
 	for i := range h.Changes {
 		p.reserved -= minChange
-		at := p.off
+		at := p.pos()
 		h.Changes[i].KeyGroup = p.i32()
 		if h.Changes[i].KeyGroup < MetadataKeyGroup {
 			p.fail(corrupt(at, "there is no key group %d", h.Changes[i].KeyGroup))

@@ -17,9 +17,10 @@ type slab[T any] struct {
 	free []T
 	next int // length of the next chunk
 
-	// For parsers that may have to start over: chunks that were given out, and those of the attempt before.
-	keep        bool
-	used, spare [][]T
+	// For parsers that start over, or use memory again for each subtask: all chunks, of which the first at are given out.
+	keep   bool
+	chunks [][]T
+	at     int
 }
 
 // one returns a pointer to a zero T.
@@ -46,19 +47,21 @@ func (s *slab[T]) take(n int) []T {
 // chunk allocates, or takes what the attempt before had at the same place: both attempts ask for the same until they
 // differ, and from there on a chunk that is too small is left to the collector.
 func (s *slab[T]) chunk(n int) []T {
-	var c []T
-	if len(s.spare) > 0 {
-		c, s.spare = s.spare[0], s.spare[1:]
+	if !s.keep {
+		return make([]T, n)
 	}
-	if cap(c) >= n {
+	if s.at == len(s.chunks) {
+		s.chunks = append(s.chunks, nil)
+	}
+	c := s.chunks[s.at]
+	if len(c) < n {
+		c = make([]T, n)
+		s.chunks[s.at] = c
+	} else {
 		c = c[:n]
 		clear(c)
-	} else {
-		c = make([]T, n)
 	}
-	if s.keep {
-		s.used = append(s.used, c)
-	}
+	s.at++
 	return c
 }
 
@@ -111,8 +114,7 @@ func (s *slab[T]) keepChunks() { s.keep = true }
 
 // restart takes back everything that was handed out.
 func (s *slab[T]) restart() {
-	s.free, s.next = nil, 0
-	s.spare, s.used = s.used, nil
+	s.free, s.next, s.at = nil, 0, 0
 }
 
 // textSlab makes strings that share their memory: the strings of one chunk keep each other alive, no more than slabBytes.
