@@ -6,10 +6,12 @@
 #   BENCH=.        benchmarks to run, as `go test -bench` takes it  (make bench)
 #   ROUNDS=5       repetitions of the tests                         (make stress)
 #   KILLS=50       kills of the kill -9 sweep; make stress takes 4 times as many
+#   KILLS_HDFS=20  kills of the same sweep on a real HDFS
 #   HDFSCKPT_CACHE where built tools are kept, default ~/.cache/hdfsckpt
 
 export HDFSCKPT_CACHE ?= $(HOME)/.cache/hdfsckpt
 export KILLS          ?= 50
+export KILLS_HDFS     ?= 20
 FUZZTIME ?= 30s
 PKG      ?= ./...
 BENCH    ?= .
@@ -65,13 +67,17 @@ stress: ## all tests ROUNDS (5) times in random order under race, then a long ki
 
 
 .PHONY: demo-hdfs
-demo-hdfs: ## the main job on a real HDFS (later)
-	@scripts/later.sh demo-hdfs "the HDFS client"
+demo-hdfs: ## the main job on a real HDFS that it starts, whose daemons are killed too; 2 to 4 minutes
+	@scripts/demo-hdfs.sh
 
 .PHONY: docker-up
-docker-up: ## start the HDFS and Kerberos images (later)
-	@scripts/later.sh docker-up "the HDFS client"
+docker-up: ## build and start HDFS as images, without and with Kerberos (needs Docker)
+	@docker/up.sh
+
+.PHONY: docker-down
+docker-down: ## end what docker-up started
+	@docker/down.sh
 
 .PHONY: test-docker
-test-docker: ## the HDFS tests against the images (later)
-	@scripts/later.sh test-docker "the HDFS client"
+test-docker: ## the HDFS tests against the images that are up
+	@scripts/docker-test.sh

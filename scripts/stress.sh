@@ -11,5 +11,5 @@ if has_race; then race=-race; else left_out race "it needs cgo and a C compiler"
 # shellcheck disable=SC2086 # may be empty
 part "$1 rounds of tests" check_tests $race -count="$1" -shuffle=on -timeout 60m
 kills=$((4 * ${KILLS:-50}))
-part "kill -9 sweep ($kills kills)" kill9 "$kills"
+part "kill -9 sweep ($kills kills)" kill9 HDFSCKPT_KILL9 "$kills" AcknowledgedCheckpointSurvivesKill9
 summary

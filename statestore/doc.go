@@ -1,4 +1,4 @@
-// Package statestore keeps versioned state in the files of Spark's HDFS-backed state store.
+// Package statestore keeps versioned state in the files of Spark's HDFS-backed state store, on any core.FileSystem.
 //
 // A store is a directory. Version 0 is the empty store; the commit of version v writes v.delta, the changes since v-1, in
 // one atomic step, also if there are none. v.snapshot holds all entries of v and can be made again from the deltas. Loading
@@ -8,6 +8,17 @@
 //	                      3.snapshot
 //	                      └─────────── 4 ─────── 5        what version 5 is loaded from
 //
+// [Open] returns the store of a directory, a [Provider] those of a whole job with one memory budget and one maintenance.
+// [Store.Begin] begins a transaction on a version and [Tx.Commit] makes the next; [Store.Load] returns a [View] of a
+// version. Versions in memory share what is equal, so that one more costs its changes. When a batch is done once more,
+// equal content is success and other content a conflict; [Store.Rollback] drops versions for good. One owner writes at a
+// time: an older one is fenced.
+//
 // Names are in files.go. What to read, when to take a snapshot and what to delete is decided in plan.go by pure functions
 // over a [Listing]; the bytes of the files are package codec's.
+//
+// # What a backend on disk will keep
+//
+// Nothing in the interface says that state is in memory: Get and iterators can fail, what they return is valid only as long
+// as their comments say, and views are closed.
 package statestore

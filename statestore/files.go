@@ -22,6 +22,7 @@ import (
 //	    .<v>.delta.<id>[.TID<n>].tmp      temporary of Spark, or of this module where <id> is a UUID
 //	    <name>.crc  .<name>.crc           companions: Spark's checksum, Hadoop's local checksum
 //	    <v>[_<id>].changelog  …zip        RocksDB's changes and snapshots
+//	    ._sync.<id>                       what core makes and removes while it settles a rename
 //	    _epoch-<e>/                       an owner's directory, see the design page
 //
 // A name counts only if it is canonical: formatting what was parsed gives the same name. Whatever else stands in the
@@ -131,6 +132,9 @@ func ParseTempName(temp string) (name string, ok bool) {
 	return name, ok
 }
 
+// barrier is the name of a file that says nothing: core's publishing makes it for a moment. Spark passes over it.
+var barrier = regexp.MustCompile(`^\._sync\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
 // CompanionNames returns the names of the checksum files that others may have put beside the file called name: Spark's,
 // Hadoop's, and Hadoop's of Spark's.
 func CompanionNames(name string) []string {
@@ -169,6 +173,8 @@ type VersionFiles struct {
 	Snapshot      bool
 	DeltaBytes    int64
 	SnapshotBytes int64
+	DeltaTime     time.Time // of modification
+	SnapshotTime  time.Time
 }
 
 // Leftover is a file that belongs to no version: a temporary, or a companion whose file is gone.
@@ -205,14 +211,14 @@ func Sort(entries []core.FileInfo) Listing {
 			f := byVersion[v]
 			f.Version = v
 			if kind == codec.Delta {
-				f.Delta, f.DeltaBytes = true, e.Size
+				f.Delta, f.DeltaBytes, f.DeltaTime = true, e.Size, e.ModTime
 			} else {
-				f.Snapshot, f.SnapshotBytes = true, e.Size
+				f.Snapshot, f.SnapshotBytes, f.SnapshotTime = true, e.Size, e.ModTime
 			}
 			byVersion[v] = f
 		case isEpoch && e.IsDir():
 			l.Epochs = append(l.Epochs, epoch)
-		case isTemp && e.IsRegular():
+		case (isTemp || barrier.MatchString(e.Name)) && e.IsRegular():
 			l.Temps = append(l.Temps, Leftover{e.Name, e.ModTime})
 		case isCompanion && e.IsRegular():
 			companions[e.Name] = Leftover{e.Name, e.ModTime}
@@ -269,7 +275,7 @@ func (l Listing) WithoutSnapshot(v int64) Listing {
 		return l
 	}
 	l.Versions = slices.Clone(l.Versions)
-	l.Versions[i].Snapshot, l.Versions[i].SnapshotBytes = false, 0
+	l.Versions[i].Snapshot, l.Versions[i].SnapshotBytes, l.Versions[i].SnapshotTime = false, 0, time.Time{}
 	if !l.Versions[i].Delta {
 		l.Versions = slices.Delete(l.Versions, i, i+1)
 	}

@@ -119,24 +119,25 @@ func files(names ...string) []core.FileInfo {
 
 func TestSortPutsEveryEntryInItsPlace(t *testing.T) {
 	entries := files("12.delta", "9.delta", "10.snapshot", "10.delta", ".9.delta.crc", "9.delta.crc", ".99.delta.crc", "13.delta.tmp",
-		".13.delta."+uuid+".tmp", "abc.delta", "README.txt", ".delta", "7", "99999999999999999999.delta", "-1.delta", "0.delta", "03.delta",
+		".13.delta."+uuid+".tmp", "._sync."+uuid, "._sync.x", "abc.delta", "README.txt", ".delta", "7", "99999999999999999999.delta", "-1.delta", "0.delta", "03.delta",
 		"+4.delta", "4.Delta", "2.SNAPSHOT", ".DS_Store", "._1.delta", ".nfs000000001", "7_u.changelog")
 	entries = append(entries,
 		core.FileInfo{Name: "14.delta", Mode: fs.ModeDir | 0o700}, core.FileInfo{Name: "lost+found", Mode: fs.ModeDir},
 		core.FileInfo{Name: "15.delta", Mode: fs.ModeSymlink | 0o777}, core.FileInfo{Name: "_epoch-2", Mode: fs.ModeDir | 0o700},
 		core.FileInfo{Name: "_epoch-10", Mode: fs.ModeDir | 0o700}, core.FileInfo{Name: "_epoch-3", Mode: 0o600})
 	l := statestore.Sort(entries)
+	written := time.Unix(1000, 0)
 	require.Equal(t, []statestore.VersionFiles{
-		{Version: 9, Delta: true, DeltaBytes: 100},
-		{Version: 10, Delta: true, Snapshot: true, DeltaBytes: 100, SnapshotBytes: 100},
-		{Version: 12, Delta: true, DeltaBytes: 100},
+		{Version: 9, Delta: true, DeltaBytes: 100, DeltaTime: written},
+		{Version: 10, Delta: true, Snapshot: true, DeltaBytes: 100, SnapshotBytes: 100, DeltaTime: written, SnapshotTime: written},
+		{Version: 12, Delta: true, DeltaBytes: 100, DeltaTime: written},
 	}, l.Versions)
 	require.Equal(t, map[string][]string{"9.delta": {".9.delta.crc", "9.delta.crc"}}, l.Companions)
 	require.Equal(t, []statestore.Leftover{{Name: ".99.delta.crc", ModTime: time.Unix(1000, 0)}}, l.Orphans)
-	require.Equal(t, []statestore.Leftover{{Name: ".13.delta." + uuid + ".tmp", ModTime: time.Unix(1000, 0)}}, l.Temps)
+	require.Equal(t, []statestore.Leftover{{Name: ".13.delta." + uuid + ".tmp", ModTime: written}, {Name: "._sync." + uuid, ModTime: written}}, l.Temps)
 	require.Equal(t, []int64{2, 10}, l.Epochs)
 	require.Equal(t, []string{"14.delta", "15.delta"}, l.Blocked)
-	require.Len(t, l.Foreign, len(entries)-4-2-1-1-2-2)
+	require.Len(t, l.Foreign, len(entries)-4-2-1-2-2-2)
 	require.Equal(t, int64(12), l.Highest())
 	require.Zero(t, statestore.Sort(nil).Highest())
 }

@@ -61,38 +61,35 @@ func PlanReplay(l Listing, v int64) ([]Replay, error) {
 	if !ok {
 		return nil, notThere(l, v)
 	}
-	var plans []Replay
+	type start struct {
+		base   int64
+		deltas int // after it
+	}
+	var starts []start
 	var deltas []int64 // newest first
 	need := v
-	for i := at; i >= 0; i-- {
+	for i := at; i >= 0 && l.Versions[i].Version == need; i-- {
 		f := l.Versions[i]
-		if f.Version != need {
-			break // a version is missing
-		}
 		if f.Snapshot {
-			plans = append(plans, replay(v, f.Version, deltas))
+			starts = append(starts, start{f.Version, len(deltas)})
 		}
 		if !f.Delta {
-			return plansOr(plans, v, need)
+			break
 		}
 		deltas = append(deltas, f.Version)
 		need--
 	}
 	if need == 0 {
-		plans = append(plans, replay(v, 0, deltas))
+		starts = append(starts, start{0, len(deltas)})
 	}
-	return plansOr(plans, v, need)
-}
-
-func replay(v, base int64, newestFirst []int64) Replay {
-	deltas := slices.Clone(newestFirst)
+	if len(starts) == 0 {
+		return nil, &GapError{Version: v, Missing: need}
+	}
 	slices.Reverse(deltas)
-	return Replay{Version: v, Base: base, Deltas: deltas}
-}
-
-func plansOr(plans []Replay, v, missing int64) ([]Replay, error) {
-	if len(plans) == 0 {
-		return nil, &GapError{Version: v, Missing: missing}
+	plans := make([]Replay, 0, len(starts))
+	for _, s := range starts {
+		// All share one array: there may be many plans, and each is the end of the longest.
+		plans = append(plans, Replay{Version: v, Base: s.base, Deltas: deltas[len(deltas)-s.deltas:]})
 	}
 	return plans, nil
 }
@@ -302,7 +299,8 @@ type CleanupPlan struct {
 
 // PlanCleanup decides what goes when last is the newest version that the caller has committed; 0 is the highest in the
 // listing. Deleted are the files of versions below the snapshot that the oldest retained version is loaded from, if no
-// version is missing in between. What cannot be rebuilt, and versions above last, are an error, and nothing goes.
+// version is missing in between. What cannot be rebuilt, and versions above last, are an error, and nothing goes. After a
+// rollback there may be fewer versions than are to stay; then nothing is due.
 //
 // A snapshot that is known to be damaged must be left out of the listing, see [Listing.WithoutSnapshot].
 func PlanCleanup(l Listing, last int64, p CleanupPolicy) (CleanupPlan, error) {
@@ -326,6 +324,9 @@ func PlanCleanup(l Listing, last int64, p CleanupPolicy) (CleanupPlan, error) {
 	plan := CleanupPlan{Oldest: last - retain + 1}
 	plans, err := PlanReplay(l, plan.Oldest)
 	if err != nil {
+		if lowest := Loadable(l)[0]; lowest > plan.Oldest {
+			return CleanupPlan{}, nil // the versions below were cleaned up before a rollback
+		}
 		return CleanupPlan{}, err
 	}
 	if plan.Base = plans[0].Base; plan.Base == 0 {

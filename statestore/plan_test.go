@@ -227,6 +227,8 @@ func TestPlanCleanup(t *testing.T) {
 		},
 		{name: "a gap at the end stops everything", dir: "1-12 10s 16-16", policy: statestore.CleanupPolicy{Retain: 2}, err: fs.ErrNotExist},
 		{name: "a gap in what must stay stops everything", dir: "1-5 7-9 8s", policy: statestore.CleanupPolicy{Retain: 4}, err: fs.ErrNotExist},
+		{name: "after a rollback there may be fewer versions than are to stay", dir: "7-9 7s", policy: statestore.CleanupPolicy{Retain: 5}},
+		{name: "and a rest below them of a clean-up that was stopped", dir: "5-9 7s", policy: statestore.CleanupPolicy{Retain: 4}},
 		{name: "the default keeps 100 of 100", dir: "1-100 1s 2s"},
 		{name: "the default keeps 100 of 102", dir: "1-102 2s 3s", want: "verify:3.snapshot 1.delta 2.snapshot 2.delta"},
 		{name: "no overflow", dir: "1-5 5s", policy: statestore.CleanupPolicy{Retain: math.MaxInt}},

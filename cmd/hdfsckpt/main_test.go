@@ -26,7 +26,13 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m)) //nolint:forbidigo // the exit code of the tests
 }
 
+// helperEnv tells a test that it runs in a process of its own for another test, with the built command.
+const helperEnv = "HDFSCKPT_TEST_HELPER"
+
 func run(m *testing.M) int {
+	if program = os.Getenv(helperEnv); program != "" {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "hdfsckpt-test-")
 	if err != nil {
 		panic(err)

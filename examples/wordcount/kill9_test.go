@@ -2,13 +2,15 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,7 +23,7 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/demo"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/job"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/oracle"
-	"github.com/hdfsckpt/hdfsckpt/localfs"
+	"github.com/hdfsckpt/hdfsckpt/fsurl"
 )
 
 // asCommand in the environment makes the test binary behave as the command, so that the tests need no second build.
@@ -86,6 +88,7 @@ func countUpTo(perChunk []map[string]uint64, position int64) map[string]uint64 {
 // life is one run of the job as a process.
 type life struct {
 	committed int64 // id of the newest checkpoint that the job acknowledged
+	commits   int   // how many it acknowledged
 	pointer   string
 	position  int64 // that it restored
 	done      bool
@@ -119,6 +122,7 @@ func runLife(t *testing.T, base, input string, passes int64, workers int, delay 
 			l.position = event.Position
 		case "committed":
 			l.committed, l.pointer = event.ID, event.Pointer
+			l.commits++
 		case "done":
 			l.done, l.pointer = true, event.Pointer
 		}
@@ -136,14 +140,13 @@ func runLife(t *testing.T, base, input string, passes int64, workers int, delay 
 // newestCheckpoint returns the newest complete checkpoint in the job directory, 0 if there is none.
 func newestCheckpoint(t *testing.T, base string) (int64, string) {
 	t.Helper()
-	fsys, err := localfs.Open(base, localfs.Options{})
+	fsys, name, err := fsurl.Open(t.Context(), base, fsurl.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, fsys.Close()) }()
-	jobDir := filepath.Join(base, job.JobID().String())
-	if _, err := os.Stat(jobDir); os.IsNotExist(err) {
+	entries, err := core.ListCheckpoints(t.Context(), fsys, path.Join(name, job.JobID().String()))
+	if errors.Is(err, fs.ErrNotExist) {
 		return 0, ""
 	}
-	entries, err := core.ListCheckpoints(context.Background(), fsys, jobDir)
 	require.NoError(t, err)
 	newest, found := core.Latest(entries)
 	if !found {
@@ -155,20 +158,27 @@ func newestCheckpoint(t *testing.T, base string) (int64, string) {
 // After every kill -9 of the whole job, at whatever moment, the newest acknowledged checkpoint must be there or a newer one,
 // and must hold exactly the counts of its position.
 func TestEveryAcknowledgedCheckpointSurvivesKill9(t *testing.T) {
-	const files = 60
-	input, perChunk := prepareInput(t, files)
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
+	sweep(t, base, kills(t), 200*time.Millisecond, 700*time.Millisecond)
+}
+
+// sweep runs the job in base and kills it after a random time between the two, again and again. It returns how many
+// checkpoints were acknowledged in all.
+func sweep(t *testing.T, base string, kills int, shortest, longest time.Duration) (commits int) {
+	const files = 60
+	input, perChunk := prepareInput(t, files)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	const passes = 1_000_000 // more than can be counted; the sweep ends by itself
 	acknowledged, restores := int64(0), 0
-	for kill := range kills(t) {
+	for kill := range kills {
 		workers := 1 + random.IntN(3)
-		delay := time.Duration(200+random.IntN(500)) * time.Millisecond
+		delay := shortest + time.Duration(random.Int64N(int64(longest-shortest)))
 		l := runLife(t, base, input, passes, workers, delay)
 		acknowledged = max(acknowledged, l.committed)
+		commits += l.commits
 		if l.position > 0 {
 			restores++
 		}
@@ -177,47 +187,57 @@ func TestEveryAcknowledgedCheckpointSurvivesKill9(t *testing.T) {
 		if id == 0 {
 			continue
 		}
-		counted, position, err := job.Result(context.Background(), base, pointer)
+		counted, position, err := job.Result(t.Context(), pointer)
 		require.NoError(t, err, "kill %d: %s", kill, pointer)
 		require.NoError(t, demo.Compare(countUpTo(perChunk, position), counted), "kill %d: %s at chunk %d", kill, pointer, position)
 	}
 	require.Positive(t, acknowledged, "nothing was acknowledged: the delays are too short for this machine")
-	t.Logf("%d kills, newest checkpoint %d, %d restores", kills(t), acknowledged, restores)
+	t.Logf("%d kills, newest checkpoint %d, %d restores", kills, acknowledged, restores)
+	return commits
 }
 
-// The last life runs to its end and leaves two checkpoints, one savepoint and nothing else.
 func TestAJobThatWasKilledEndsWithTheRightCountsAndNoGarbage(t *testing.T) {
-	const files, passes = 20, 300
-	input, perChunk := prepareInput(t, files)
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	first := runLife(t, base, input, passes, 2, 300*time.Millisecond)
+	finish(t, base, 300, 300*time.Millisecond)
+}
+
+// finish kills the job once. The next life runs to its end and leaves at most two checkpoints, one savepoint and nothing else.
+func finish(t *testing.T, base string, passes int64, delay time.Duration) (last life) {
+	const files = 20
+	input, perChunk := prepareInput(t, files)
+	first := runLife(t, base, input, passes, 2, delay)
 	require.False(t, first.done)
-	last := runLife(t, base, input, passes, 3, 5*time.Minute)
+	last = runLife(t, base, input, passes, 3, 5*time.Minute)
 	require.True(t, last.done)
-	counted, position, err := job.Result(context.Background(), base, last.pointer)
+	counted, position, err := job.Result(t.Context(), last.pointer)
 	require.NoError(t, err)
 	require.EqualValues(t, files*passes, position)
 	require.NoError(t, demo.Compare(countUpTo(perChunk, position), counted))
 
-	entries, err := os.ReadDir(filepath.Join(base, job.JobID().String()))
+	fsys, name, err := fsurl.Open(t.Context(), base, fsurl.Options{})
 	require.NoError(t, err)
-	var checkpoints, epochs int
-	for _, entry := range entries {
-		switch name := entry.Name(); {
-		case strings.HasPrefix(name, "chk-"):
+	defer func() { require.NoError(t, fsys.Close()) }()
+	var checkpoints, epochs, savepoints int
+	for entry, err := range fsys.List(t.Context(), path.Join(name, job.JobID().String())) {
+		require.NoError(t, err)
+		switch {
+		case strings.HasPrefix(entry.Name, "chk-"):
 			checkpoints++
-			_, err := os.Stat(filepath.Join(base, job.JobID().String(), name, core.MetadataName))
+			_, err := fsys.Stat(t.Context(), path.Join(name, job.JobID().String(), entry.Name, core.MetadataName))
 			require.NoError(t, err, "an incomplete checkpoint is left behind")
-		case strings.HasPrefix(name, ".epoch-"):
+		case strings.HasPrefix(entry.Name, ".epoch-"):
 			epochs++
 		}
 	}
 	require.LessOrEqual(t, checkpoints, 2)
 	require.Equal(t, 1, epochs)
-	savepoints, err := os.ReadDir(filepath.Join(base, "savepoints"))
-	require.NoError(t, err)
-	require.Len(t, savepoints, 1)
+	for _, err := range fsys.List(t.Context(), path.Join(name, "savepoints")) {
+		require.NoError(t, err)
+		savepoints++
+	}
+	require.Equal(t, 1, savepoints)
+	return last
 }
 
 func TestDemoEndsWithExactlyTheRightCounts(t *testing.T) {
@@ -235,6 +255,28 @@ func TestDemoEndsWithExactlyTheRightCounts(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "the demo leaves nothing behind")
+}
+
+func TestDemoDisturbsAndTellsIfThatFails(t *testing.T) {
+	input, _ := prepareInput(t, 40)
+	t.Setenv(asCommand, "1")
+	demonstrate := func(disturbances ...string) (string, error) {
+		args := []string{"demo", "--input", input, "--passes", "500", "--chunk", "1", "--interval", "20ms", "--kills", "5", "--dir", t.TempDir()}
+		for _, command := range disturbances {
+			args = append(args, "--disturb", command)
+		}
+		var out strings.Builder
+		err := run(t.Context(), args, &out, &out)
+		t.Log(out.String())
+		return out.String(), err
+	}
+	out, err := demonstrate("true", "echo 1")
+	require.NoError(t, err)
+	require.Contains(t, out, "exactly right")
+	require.Contains(t, out, ": true")
+	require.Contains(t, out, ": echo 1")
+	_, err = demonstrate("true", "false")
+	require.ErrorContains(t, err, "false: exit status 1")
 }
 
 func TestCompareNamesTheWordsThatDiffer(t *testing.T) {

@@ -95,7 +95,7 @@ func runJob(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	var opts job.Options
 	flags := newFlags("run", stderr)
 	inputFlags(flags, &opts)
-	flags.StringVar(&opts.Base, "dir", "", "`directory` of the checkpoints; required")
+	flags.StringVar(&opts.Base, "dir", "", "`directory` of the checkpoints, a URL (hdfs://…) or a path; required")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -105,12 +105,8 @@ func runJob(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err := complete(ctx, &opts); err != nil {
 		return err
 	}
-	var err error
-	if opts.Base, err = filepath.Abs(opts.Base); err != nil {
-		return err
-	}
 	opts.Events = stdout
-	_, err = job.Run(ctx, opts)
+	_, err := job.Run(ctx, opts)
 	return err
 }
 
@@ -132,7 +128,7 @@ func runResult(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if flags.NArg() != 1 {
 		return fmt.Errorf("%w: one pointer is needed", errUsage)
 	}
-	words, _, err := job.Result(ctx, "/", flags.Arg(0))
+	words, _, err := job.Result(ctx, flags.Arg(0))
 	if err != nil {
 		return err
 	}
@@ -145,7 +141,15 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	inputFlags(flags, &opts.Job)
 	flags.IntVar(&opts.Kills, "kills", 6, "how many times a process is killed, at least 5")
 	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the kills; 0 takes a new one, which is printed")
-	flags.StringVar(&opts.Dir, "dir", "", "existing `directory` to work in; by default a temporary one")
+	flags.StringVar(&opts.Dir, "dir", "", "`directory` to work in, a URL (hdfs://…) or a path; by default a temporary one")
+	flags.Func("disturb", "`command` to run at a random moment beside the kills, such as one that kills a server; may be repeated", func(text string) error {
+		command := strings.Fields(text)
+		if len(command) == 0 {
+			return errors.New("no command")
+		}
+		opts.Disturbances = append(opts.Disturbances, command)
+		return nil
+	})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

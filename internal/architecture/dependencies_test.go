@@ -31,6 +31,9 @@ var dependencies = []struct {
 			"github.com/spf13/pflag", // of cobra
 			"golang.org/x/sys",
 			"golang.org/x/term",
+			// Of statestore.
+			"github.com/klauspost/compress",
+			"github.com/pierrec/lz4/v4",
 			// Of hdfsfs and kerberos.
 			"github.com/colinmarc/hdfs/v2",
 			"github.com/hashicorp/go-uuid",

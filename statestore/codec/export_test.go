@@ -3,6 +3,9 @@ package codec
 import (
 	"bytes"
 	"errors"
+	"io"
+
+	"github.com/hdfsckpt/hdfsckpt/core"
 )
 
 // XXH32 is for the tests.
@@ -14,7 +17,7 @@ func BlockLengths(b []byte) []int {
 	if err != nil {
 		panic(err)
 	}
-	d, err := newDecoder(newSource(bytes.NewReader(b), int64(len(b)), nil), c, 1, 0, false)
+	d, err := newDecoder(newSource(bytes.NewReader(b), int64(len(b)), nil), c, ReaderOptions{}, false)
 	if err != nil {
 		panic(err)
 	}
@@ -56,4 +59,34 @@ func ParseFooter(b []byte) (*Footer, error) {
 func BareFooter(f *Footer) []byte {
 	b := f.append(nil)
 	return b[:len(b)-footerTail]
+}
+
+// DecodeZstd decodes b as a part of one of our files, frame by frame or as a stream. known is whether there is a choice.
+func DecodeZstd(b []byte, byFrame bool) (content []byte, known bool, err error) {
+	footer := &Footer{ChunkSize: footerChunk, ChunkSums: []uint32{}}
+	for at := 0; at < len(b); at += footerChunk {
+		footer.ChunkSums = append(footer.ChunkSums, core.CRC32C(b[at:min(len(b), at+footerChunk)]))
+	}
+	s := newSource(bytes.NewReader(b), int64(len(b)), footer)
+	z, err := newZstdFraming(s, 1)
+	if err != nil || z == nil {
+		return nil, false, err
+	}
+	var d blockDecoder = &serialDecoder{s: s, framing: z}
+	if !byFrame {
+		if d, err = newZstdDecoder(s, 0, false); err != nil {
+			return nil, true, err
+		}
+	}
+	defer d.close()
+	for {
+		block, err := d.next()
+		if errors.Is(err, io.EOF) {
+			return content, true, nil
+		}
+		if err != nil {
+			return content, true, err
+		}
+		content = append(content, block...)
+	}
 }

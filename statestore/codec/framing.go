@@ -24,7 +24,7 @@ type framing interface {
 
 // blockDecoder yields the content of the codec's stream block by block.
 type blockDecoder interface {
-	// next returns a block, valid until the next call. io.EOF is the clean end.
+	// next returns a block, valid until the next call unless blocks are kept. io.EOF is the clean end.
 	next() ([]byte, error)
 	// off is the offset in the file where the block of the last next begins, or as near before it as is known.
 	off() int64
@@ -32,9 +32,9 @@ type blockDecoder interface {
 	close()
 }
 
-// newDecoder decodes s, with the help of workers goroutines if that is more than one (zstd frames need each other's end, so
-// they are decoded one after the other). resumed says that s does not stand at the beginning of the stream.
-func newDecoder(s *source, c Compression, workers int, maxWindow uint64, resumed bool) (blockDecoder, error) {
+// newDecoder decodes s, with the help of goroutines if Parallelism is above one and the compression has parts that can be
+// decoded alone. resumed says that s does not stand at the beginning of the stream.
+func newDecoder(s *source, c Compression, opts ReaderOptions, resumed bool) (blockDecoder, error) {
 	var f framing
 	switch c {
 	case LZ4:
@@ -44,14 +44,23 @@ func newDecoder(s *source, c Compression, workers int, maxWindow uint64, resumed
 	case Snappy:
 		f = &snappyFraming{begun: resumed}
 	case Zstd:
-		return newZstdDecoder(s, maxWindow)
+		if opts.Parallelism > 1 {
+			z, err := newZstdFraming(s, opts.Parallelism)
+			if err != nil {
+				return nil, err
+			}
+			if z != nil {
+				return newParallelDecoder(s, z, opts.Parallelism, opts.Keep), nil
+			}
+		}
+		return newZstdDecoder(s, opts.MaxWindow, opts.Keep)
 	default:
-		return &plainDecoder{s: s}, nil
+		return &plainDecoder{s: s, keep: opts.Keep}, nil
 	}
-	if workers > 1 {
-		return newParallelDecoder(s, f, workers), nil
+	if opts.Parallelism > 1 {
+		return newParallelDecoder(s, f, opts.Parallelism, opts.Keep), nil
 	}
-	return &serialDecoder{s: s, framing: f}, nil
+	return &serialDecoder{s: s, framing: f, keep: opts.Keep}, nil
 }
 
 type serialDecoder struct {
@@ -59,6 +68,7 @@ type serialDecoder struct {
 	framing framing
 	frame   frame
 	raw     []byte
+	keep    bool
 }
 
 func (d *serialDecoder) next() ([]byte, error) {
@@ -69,7 +79,9 @@ func (d *serialDecoder) next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.raw = raw[:cap(raw)]
+	if !d.keep {
+		d.raw = raw[:cap(raw)]
+	}
 	return raw, nil
 }
 
@@ -77,7 +89,10 @@ func (d *serialDecoder) off() int64 { return d.frame.off }
 func (d *serialDecoder) close()     {}
 
 // plainDecoder is for None: the chunks of the source are the blocks.
-type plainDecoder struct{ s *source }
+type plainDecoder struct {
+	s    *source
+	keep bool
+}
 
 func (d *plainDecoder) next() ([]byte, error) {
 	if err := d.s.fill(); err != nil {
@@ -85,6 +100,9 @@ func (d *plainDecoder) next() ([]byte, error) {
 	}
 	block := d.s.buf[d.s.r:]
 	d.s.r = len(d.s.buf)
+	if d.keep {
+		d.s.hold = nil // the source reads the next chunk into other memory
+	}
 	return block, nil
 }
 

@@ -45,13 +45,17 @@ type ReaderOptions struct {
 	// RowChecksum: the query has spark.sql.streaming.stateStore.rowChecksum.enabled. Every row is then verified. A footer
 	// that says otherwise is fs.ErrInvalid; where the setting is not known, ask DetectRowChecksum.
 	RowChecksum bool
-	// Parallelism is how many goroutines decompress, besides the caller's. 0 and 1 are none: for deltas. zstd has none.
+	// Parallelism is how many goroutines decompress, besides the caller's. 0 and 1 are none: for deltas. A zstd file
+	// of Spark's is one frame, for which there are none either.
 	Parallelism int
 	// MaxBytes is the largest key or value that is accepted. 0 is 128 MiB.
 	MaxBytes int
 	// MaxWindow is the largest zstd window that is accepted, in bytes, since a frame reserves it at once. 0 is 8 MiB or 32
 	// times the file, whichever is more, and never above 2 GiB.
 	MaxWindow uint64
+	// Keep leaves the memory of records to the caller: what Next and NextBatch return stays valid and is not written again.
+	// For loading a file as a whole, which then needs no copy of each record.
+	Keep bool
 	// StopAtEOF stops at the EOF record, as Spark does: what follows it, and whether the codec's stream ends properly, is not
 	// looked at. For files that others have damaged behind their records.
 	StopAtEOF bool
@@ -150,7 +154,7 @@ func (in *input) start(off int64, resumed bool) error {
 	if limit == 0 {
 		limit = defaultMaxBytes
 	}
-	d, err := newDecoder(in.src, in.compression, in.opts.Parallelism, in.opts.MaxWindow, resumed)
+	d, err := newDecoder(in.src, in.compression, in.opts, resumed)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type decodeJob struct {
 	done  chan struct{}
 }
 
-func newParallelDecoder(s *source, f framing, workers int) *parallelDecoder {
+func newParallelDecoder(s *source, f framing, workers int, keep bool) *parallelDecoder {
 	depth := 2 * workers
 	d := &parallelDecoder{
 		ordered: make(chan *decodeJob, depth),
@@ -41,7 +41,7 @@ func newParallelDecoder(s *source, f framing, workers int) *parallelDecoder {
 		d.running.Go(func() {
 			for job := range work {
 				job.out, job.err = f.decode(job.raw, &job.frame)
-				if job.err == nil {
+				if job.err == nil && !keep {
 					job.raw = job.out[:cap(job.out)]
 				}
 				job.done <- struct{}{}

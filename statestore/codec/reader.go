@@ -16,7 +16,8 @@ import (
 // eofMarker stands in the place of a key length.
 const eofMarker = -1
 
-// Record is one entry of a delta or snapshot. The slices of a record that Reader returned are valid until the next call.
+// Record is one entry of a delta or snapshot. The slices of a record that Reader returned are valid until the next call,
+// unless ReaderOptions.Keep says otherwise.
 type Record struct {
 	Key     []byte
 	Value   []byte
@@ -109,6 +110,9 @@ func (r *Reader) read() (Record, error) {
 		return Record{}, in.finish()
 	case keyLen < 0:
 		return Record{}, in.malformed("a key of %d bytes", keyLen)
+	}
+	if in.opts.Keep {
+		r.key, r.value = nil, nil
 	}
 	if r.key, err = in.c.bytes(r.key[:0], int(keyLen)); err != nil {
 		return Record{}, in.fail(err)

@@ -14,6 +14,9 @@ import (
 // zstdMinWindow is the window that every reader must be able to hold, by RFC 8878.
 const zstdMinWindow = 8 << 20
 
+// zstdBuffer is how much is decompressed at once.
+const zstdBuffer = 64 << 10
+
 // zstdWindow is the largest window that is accepted: a frame of few bytes must not reserve much memory.
 func zstdWindow(bytes int64, asked uint64) uint64 {
 	if asked != 0 {
@@ -28,15 +31,16 @@ type zstdDecoder struct {
 	d     *zstd.Decoder
 	buf   []byte
 	small bool
+	keep  bool
 }
 
 // smallDecoders holds *zstdDecoder for the smallest window, that is for all but large files.
 var smallDecoders sync.Pool
 
-func newZstdDecoder(s *source, maxWindow uint64) (blockDecoder, error) {
+func newZstdDecoder(s *source, maxWindow uint64, keep bool) (blockDecoder, error) {
 	start, window := s.pos(), zstdWindow(s.remaining(), maxWindow)
 	if z, ok := smallDecoders.Get().(*zstdDecoder); ok && window == zstdMinWindow {
-		z.s, z.start = s, start
+		z.s, z.start, z.keep = s, start, keep
 		if err := z.d.Reset(s); err != nil {
 			return nil, zstdError(s, err)
 		}
@@ -49,12 +53,19 @@ func newZstdDecoder(s *source, maxWindow uint64) (blockDecoder, error) {
 	if err != nil {
 		return nil, zstdError(s, err)
 	}
-	return &zstdDecoder{s: s, start: start, d: d, buf: make([]byte, 64<<10), small: window == zstdMinWindow}, nil
+	return &zstdDecoder{s: s, start: start, d: d, buf: make([]byte, zstdBuffer), small: window == zstdMinWindow, keep: keep}, nil
 }
 
 func (z *zstdDecoder) next() ([]byte, error) {
 	for {
 		n, err := z.d.Read(z.buf)
+		if n > 0 && z.keep {
+			block := z.buf[:n:n]
+			if z.buf = z.buf[n:]; len(z.buf) < zstdBuffer/8 {
+				z.buf = make([]byte, zstdBuffer)
+			}
+			return block, nil
+		}
 		if n > 0 {
 			return z.buf[:n], nil // an error comes again
 		}
@@ -82,6 +93,9 @@ func (z *zstdDecoder) off() int64 { return z.start }
 func (z *zstdDecoder) close() {
 	if z.small && z.d.Reset(nil) == nil {
 		z.s = nil
+		if z.keep {
+			z.buf = make([]byte, zstdBuffer)
+		}
 		smallDecoders.Put(z)
 		return
 	}

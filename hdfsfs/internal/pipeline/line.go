@@ -88,7 +88,7 @@ const extension = 5 * time.Second
 
 // patience is how long the nodes may take to answer.
 func (w *Writer) patience(nodes int) time.Duration {
-	return w.o.Dialer.Timeout() + time.Duration(nodes)*extension
+	return w.o.Dialer.Timeout() + time.Duration(nodes)*w.extension
 }
 
 // response waits for the answer to the set-up of a pipeline. A failure comes with the index of the node to blame.
@@ -120,7 +120,7 @@ func (w *Writer) acknowledge(l *line) {
 			return
 		}
 		w.mu.Lock()
-		l.confirmed, w.setups = true, 0
+		l.confirmed = true
 		w.mu.Unlock()
 	}
 	var a wire.PipelineAck
@@ -183,17 +183,22 @@ func (w *Writer) pop(l *line, seqno int64) (finished bool, err error) {
 	w.packets = w.packets[1:]
 	w.sent--
 	w.acked = max(w.acked, k.end())
-	w.recoveries = 0
+	w.progressed()
 	finished = k.last
 	if finished {
 		w.finish(l)
 	}
-	w.o.Pool.put(k)
+	w.recycle(k)
 	signal(w.toCaller)
 	if w.sent == 0 {
 		signal(w.toStreamer) // a last packet may be waiting for this
 	}
 	return finished, nil
+}
+
+// progressed forgets the faults before an acknowledgement. It needs the lock.
+func (w *Writer) progressed() {
+	w.recoveries, w.setups, w.trouble, w.last = 0, 0, time.Time{}, nil
 }
 
 // finish notes that a block is complete. It needs the lock.
@@ -203,17 +208,14 @@ func (w *Writer) finish(l *line) {
 	w.replicas = min(w.replicas, len(l.nodes))
 	w.acked, w.reached, w.flushed, w.persist = 0, 0, false, false
 	w.line, w.fault = nil, nil
-	if len(l.nodes) < w.o.MinReplicas && w.err == nil {
-		w.err = fmt.Errorf("%w: nodes failed, and %d of %d have the block; %d must", ErrTooFewReplicas, len(l.nodes), w.o.Replication, w.o.MinReplicas)
-	}
 	l.close()
 }
 
 // blame notes that a pipeline cannot go on, unless that is known already.
 func (w *Writer) blame(l *line, v verdict, err error) {
 	w.mu.Lock()
-	if w.line == l && w.fault == nil && !l.finished {
-		w.fault = &fault{v, err}
+	if w.line == l && w.fault == nil && !l.finished && w.ctx.Err() == nil {
+		w.fault, w.last = &fault{v, err}, err
 	}
 	w.mu.Unlock()
 	_ = l.conn.Close() // a Write that hangs has to end

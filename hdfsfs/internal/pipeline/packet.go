@@ -45,23 +45,30 @@ func (g geometry) dataStart() int { return wire.MaxPacketHead + g.sumSize()*g.ch
 func (g geometry) capacity() int { return g.chunk * g.chunks }
 
 // Pool lends the buffers of packets to any number of Writers. The zero value is ready.
-type Pool struct{ pools sync.Map } // by length: *sync.Pool
+type Pool struct {
+	mu    sync.Mutex
+	pools map[int]*sync.Pool // by length
+}
+
+func (p *Pool) of(length int) *sync.Pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pools == nil {
+		p.pools = make(map[int]*sync.Pool)
+	}
+	if p.pools[length] == nil {
+		p.pools[length] = &sync.Pool{New: func() any { return &packet{buf: make([]byte, length)} }}
+	}
+	return p.pools[length]
+}
 
 func (p *Pool) get(length int) *packet {
-	pool, ok := p.pools.Load(length)
-	if !ok {
-		pool, _ = p.pools.LoadOrStore(length, &sync.Pool{New: func() any { return &packet{buf: make([]byte, length)} }})
-	}
-	k, _ := pool.(*sync.Pool).Get().(*packet) //nolint:forcetypeassert // nothing else is stored
+	k, _ := p.of(length).Get().(*packet)
 	*k = packet{buf: k.buf}
 	return k
 }
 
-func (p *Pool) put(k *packet) {
-	if pool, ok := p.pools.Load(len(k.buf)); ok {
-		pool.(*sync.Pool).Put(k) //nolint:forcetypeassert // nothing else is stored
-	}
-}
+func (p *Pool) put(k *packet) { p.of(len(k.buf)).Put(k) }
 
 // fill takes bytes of p and returns how many.
 func (k *packet) fill(g geometry, p []byte) int {

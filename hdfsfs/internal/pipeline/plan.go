@@ -13,7 +13,8 @@ type verdict struct {
 	restart bool // it said that it restarts
 }
 
-// judge blames the last node of the pipeline whose reply is not a success: those before it repeat what they were told.
+// judge blames the last node of the pipeline whose reply is not a success: those before it repeat what they were told. A node whose
+// reply is missing has not acknowledged anything.
 func judge(a *wire.PipelineAck, nodes int) verdict {
 	for i := min(a.Len(), nodes) - 1; i >= 0; i-- {
 		switch a.Status(i) {
@@ -24,7 +25,10 @@ func judge(a *wire.PipelineAck, nodes int) verdict {
 			return verdict{bad: i}
 		}
 	}
-	return verdict{ok: a.Len() > 0}
+	if a.Len() < nodes {
+		return verdict{bad: a.Len()}
+	}
+	return verdict{ok: true}
 }
 
 // blamed is the index of the node that the answer to a set-up blames: the first one if it blames nobody we know.
@@ -37,6 +41,7 @@ type replacement struct {
 	Replication int  // of the file
 	Required    int  // replicas that a block must have at its end
 	Flushed     bool // a reader may rely on what was written
+	Closing     bool // the block is at its end: the NameNode will have it copied
 	Never       bool // dfs.client.block.write.replace-datanode-on-failure.enable is false, or the policy NEVER
 	Always      bool // the policy ALWAYS
 }
@@ -50,7 +55,7 @@ func (r replacement) wanted(survivors int) bool {
 		return false
 	case survivors < r.Required:
 		return true
-	case r.Never:
+	case r.Never, r.Closing:
 		return false
 	case r.Always:
 		return true

@@ -47,7 +47,7 @@ func (w *Writer) repair() error {
 	w.mu.Unlock()
 	switch {
 	case w.ctx.Err() != nil:
-		return context.Cause(w.ctx)
+		return w.ended()
 	case fresh:
 		// Nothing of the block is acknowledged, so all of it is still here: a new block has all its replicas again.
 		w.mu.Lock()
@@ -60,7 +60,7 @@ func (w *Writer) repair() error {
 	return w.recoverLine(l, f, closing)
 }
 
-// restartFor is how long the only node of a pipeline may take to restart (dfs.client.datanode-restart.timeout).
+// restartFor is how long a node may take to restart without which a pipeline cannot go on (dfs.client.datanode-restart.timeout).
 const restartFor = 30 * time.Second
 
 // recoverLine sets the pipeline of a block up again on the nodes that are left, and perhaps new ones.
@@ -73,7 +73,7 @@ func (w *Writer) recoverLine(old *line, f *fault, closing bool) error {
 	var failed []*wire.DatanodeInfo
 	deadline := time.Now().Add(restartFor)
 	for {
-		if f.restart && len(m.nodes) == 1 && time.Now().Before(deadline) {
+		if f.restart && len(m.nodes) <= w.o.MinReplicas && time.Now().Before(deadline) {
 			if err := w.sleep(min(w.o.Dialer.Timeout(), 4*time.Second)); err != nil {
 				return err
 			}
@@ -82,17 +82,21 @@ func (w *Writer) recoverLine(old *line, f *fault, closing bool) error {
 				return fmt.Errorf("all DataNodes of the pipeline have failed, the last one: %w", f.err)
 			}
 			failed = append(failed, m.nodes[f.bad])
-			w.excluded = append(w.excluded, m.nodes[f.bad])
+			w.avoided.add(m.nodes[f.bad], time.Now())
 			m = m.without(f.bad)
 		}
 		w.mu.Lock()
 		acked, flushed := w.acked, w.flushed
 		w.mu.Unlock()
 		policy := replacement{
-			Replication: w.o.Replication, Required: w.o.MinReplicas, Flushed: flushed, Never: w.o.NeverReplace, Always: w.o.AlwaysReplace,
+			Replication: w.o.Replication, Required: w.o.MinReplicas, Flushed: flushed, Closing: closing,
+			Never: w.o.NeverReplace, Always: w.o.AlwaysReplace,
 		}
 		if acked > 0 && policy.wanted(len(m.nodes)) {
 			m, failed = w.addNode(m, namenode.WithLength(block, acked), failed)
+		}
+		if len(m.nodes) < w.o.MinReplicas {
+			return w.tooFew(len(m.nodes), f.err)
 		}
 		l, next, err := w.again(m, namenode.WithLength(block, acked), stage)
 		if err != nil {
@@ -100,6 +104,9 @@ func (w *Writer) recoverLine(old *line, f *fault, closing bool) error {
 		}
 		if l == nil {
 			f = &fault{verdict{bad: next.bad, restart: f.restart}, next.err}
+			w.mu.Lock()
+			w.last = f.err
+			w.mu.Unlock()
 			continue
 		}
 		return w.resume(l, stage)
@@ -134,7 +141,7 @@ func (w *Writer) again(m members, block *wire.ExtendedBlock, stage wire.OpWriteB
 // cancelled is why the context has ended, if it has.
 func (w *Writer) cancelled() error {
 	if w.ctx.Err() != nil {
-		return context.Cause(w.ctx)
+		return w.ended()
 	}
 	return nil
 }
@@ -150,9 +157,9 @@ func (w *Writer) resume(l *line, stage wire.OpWriteBlock_Stage) error {
 	k := w.packets[0]
 	w.packets[0] = nil
 	w.packets = w.packets[1:]
-	w.recoveries = 0
+	w.progressed()
 	w.finish(l)
-	w.o.Pool.put(k)
+	w.recycle(k)
 	signal(w.toCaller)
 	return nil
 }
@@ -161,7 +168,7 @@ func (w *Writer) resume(l *line, stage wire.OpWriteBlock_Stage) error {
 const addTries = 3
 
 // addNode adds a node to a pipeline and has the block copied to it. If that cannot be done the pipeline goes on with those that
-// it has; whether they suffice is seen at the end of the block.
+// it has, if they suffice.
 func (w *Writer) addNode(m members, block *wire.ExtendedBlock, failed []*wire.DatanodeInfo) (members, []*wire.DatanodeInfo) {
 	for try := range addTries {
 		answer, err := w.o.NameNode.GetAdditionalDatanode(w.ctx, w.file, block, m.nodes, m.storageIDs, failed, 1)
@@ -211,6 +218,6 @@ func (w *Writer) sleep(d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-w.ctx.Done():
-		return context.Cause(w.ctx)
+		return w.ended()
 	}
 }

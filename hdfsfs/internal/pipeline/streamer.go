@@ -1,11 +1,10 @@
 package pipeline
 
 import (
-	"context"
+	"fmt"
 	"net"
 	"time"
 
-	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
 
@@ -39,13 +38,13 @@ func (w *Writer) stream() {
 		case stepSend:
 			err = w.send(buffers[:count])
 		case stepIdle:
-			idle.Reset(w.heartbeat())
+			idle.Reset(w.untilBeat())
 			select {
 			case <-w.toStreamer:
 			case <-idle.C:
 				w.beat()
 			case <-w.ctx.Done():
-				err = context.Cause(w.ctx)
+				err = w.ended()
 			}
 		}
 		if err != nil {
@@ -56,6 +55,17 @@ func (w *Writer) stream() {
 
 // heartbeat is how long a pipeline may be without traffic: DataNodes give up after the timeout.
 func (w *Writer) heartbeat() time.Duration { return w.o.Dialer.Timeout() / 2 }
+
+// untilBeat is how long the streamer may still be idle.
+func (w *Writer) untilBeat() time.Duration {
+	w.mu.Lock()
+	l := w.line
+	w.mu.Unlock()
+	if l == nil {
+		return w.heartbeat()
+	}
+	return max(0, w.heartbeat()-time.Since(l.sentAt))
+}
 
 // next decides, and takes packets that can be sent now.
 func (w *Writer) next(buffers *[batch][]byte) (step, int) {
@@ -83,35 +93,66 @@ func (w *Writer) next(buffers *[batch][]byte) (step, int) {
 	if n == 0 {
 		return stepIdle, 0
 	}
+	w.writing = true
 	return stepSend, n
 }
 
 // send writes packets to the pipeline, which it sets up if there is none.
 func (w *Writer) send(packets [][]byte) error {
+	defer w.written()
 	l, err := w.standing()
 	if err != nil || l == nil {
 		return err
 	}
+	w.write(l, packets)
+	return nil
+}
+
+// write writes to a pipeline, and does not wait for it longer than its nodes may take.
+func (w *Writer) write(l *line, packets net.Buffers) {
 	l.sentAt = time.Now()
-	buffers := net.Buffers(packets)
-	err = l.conn.SetWriteDeadline(l.sentAt.Add(w.patience(len(l.nodes))))
+	err := l.conn.SetWriteDeadline(l.sentAt.Add(w.patience(len(l.nodes))))
 	if err == nil {
-		_, err = buffers.WriteTo(l.conn.Conn)
+		_, err = packets.WriteTo(l.conn.Conn)
 	}
 	if err != nil {
 		w.broken(l, err)
 	}
-	return nil
+}
+
+// recycle gives a packet back that is acknowledged, at once or when it has been written: a node that acknowledges what it cannot have
+// got yet must not make bytes change that are on their way. It needs the lock.
+func (w *Writer) recycle(k *packet) {
+	if w.writing {
+		w.retired = append(w.retired, k)
+		return
+	}
+	w.o.Pool.put(k)
+}
+
+// written gives the packets back that were acknowledged in the meantime.
+func (w *Writer) written() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writing = false
+	for i, k := range w.retired {
+		w.o.Pool.put(k)
+		w.retired[i] = nil
+	}
+	w.retired = w.retired[:0]
 }
 
 // broken handles a failed write. The reader of acknowledgements may know better which node it was: if one behind the first has
 // failed, the first says so before it closes the connection.
 func (w *Writer) broken(l *line, err error) {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
 	select {
 	case <-l.acks:
-	case <-time.After(time.Second):
+	case <-timer.C:
+	case <-w.ctx.Done():
 	}
-	w.blame(l, verdict{bad: 0}, err)
+	w.blame(l, verdict{bad: 0}, fmt.Errorf("DataNode %s: %w", l.conn.Node, err))
 }
 
 // beat keeps a pipeline alive that has nothing to do.
@@ -122,37 +163,7 @@ func (w *Writer) beat() {
 	if l == nil || time.Since(l.sentAt) < w.heartbeat() {
 		return
 	}
-	l.sentAt = time.Now()
-	head := wire.PacketHeader{Seqno: wire.HeartbeatSeqno}.Append(nil, 0)
-	if _, err := l.conn.Write(head); err != nil {
-		w.broken(l, err)
-	}
-}
-
-// standing returns the present pipeline, or one for a new block. It returns nil if there is something to repair first.
-func (w *Writer) standing() (*line, error) {
-	w.mu.Lock()
-	l, broken := w.line, w.fault != nil
-	w.mu.Unlock()
-	if l != nil || broken {
-		return l, nil
-	}
-	for {
-		located, err := w.addBlock()
-		if err != nil {
-			return nil, err
-		}
-		m, block := membersOf(located), located.GetB()
-		block.NumBytes = uint64p(w.o.BlockSize) // nodes reserve this much
-		l, err := w.setUp(m, block, located.GetBlockToken(), wire.OpWriteBlock_PIPELINE_SETUP_CREATE, 0)
-		if err == nil {
-			w.begun(l)
-			return l, nil
-		}
-		if err := w.abandon(block, m.nodes[0], err); err != nil {
-			return nil, err
-		}
-	}
+	w.write(l, net.Buffers{wire.PacketHeader{Seqno: wire.HeartbeatSeqno}.Append(nil, 0)})
 }
 
 // begun makes a line the present one.
@@ -161,39 +172,6 @@ func (w *Writer) begun(l *line) {
 	w.line, w.fault, w.persist = l, nil, true
 	w.mu.Unlock()
 	w.streamer.Go(func() { w.acknowledge(l) })
-}
-
-// addBlock asks for a new block; if no node is left, the excluded ones get another chance.
-func (w *Writer) addBlock() (*wire.LocatedBlock, error) {
-	located, err := w.o.NameNode.AddBlock(w.ctx, w.file, w.previous, namenode.Placement{Exclude: w.excluded})
-	if err != nil && len(w.excluded) > 0 && w.ctx.Err() == nil {
-		w.excluded = nil
-		located, err = w.o.NameNode.AddBlock(w.ctx, w.file, w.previous, namenode.Placement{})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return located, checkLocated(located)
-}
-
-// abandon gives up a block of which nothing is acknowledged, and leaves the node out from now on. It fails with cause if that
-// has happened too often.
-func (w *Writer) abandon(block *wire.ExtendedBlock, bad *wire.DatanodeInfo, cause error) error {
-	w.mu.Lock()
-	w.setups++
-	tooOften := w.setups > max(w.o.BlockRetries, 0)
-	w.mu.Unlock()
-	if w.ctx.Err() != nil {
-		return context.Cause(w.ctx)
-	}
-	if tooOften {
-		return cause
-	}
-	if err := w.o.NameNode.AbandonBlock(w.ctx, w.file, block); err != nil {
-		return err
-	}
-	w.excluded = append(w.excluded, bad)
-	return nil
 }
 
 // drop closes the pipeline at the end of the streamer.

@@ -13,7 +13,8 @@ import (
 )
 
 // Writer writes the blocks of a file that was just created, in order, and completes it. Write, Sync and Close are for one
-// goroutine; Abort may be called from another. After an error all of them fail with that error.
+// goroutine; Abort and Interrupt may be called from others at any time. After an error all of them fail with that error, and nothing
+// goes on in the background; Abort waits for the end of it. All of them return soon after the end of the context.
 type Writer struct {
 	o    Options
 	g    geometry
@@ -40,14 +41,20 @@ type Writer struct {
 	flushed bool  // of the present block
 	line    *line
 	fault   *fault
+	last    error // fault since the last acknowledgement
 	err     error
+	writing bool      // packets are on their way into the socket
+	retired []*packet // of them, those that are acknowledged
 
 	// Of the streamer, and of the caller after its end.
 	previous   *wire.ExtendedBlock // the last block that is finished
 	replicas   int                 // the smallest number of nodes that finished a block
-	excluded   []*wire.DatanodeInfo
-	setups     int // of the present block that failed
-	recoveries int // without an acknowledgement in between; guarded by mu
+	avoided    avoided
+	setups     int       // of the present block that failed; guarded by mu
+	trouble    time.Time // when the present block could not be set up for the first time; guarded by mu
+	recoveries int       // without an acknowledgement in between; guarded by mu
+
+	extension time.Duration
 
 	toStreamer, toCaller chan struct{}
 	streamer             sync.WaitGroup
@@ -63,7 +70,7 @@ func New(ctx context.Context, file namenode.File, o Options) (*Writer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Writer{
 		o: o, g: g, file: file, ctx: ctx, cancel: cancel, replicas: o.Replication,
-		toStreamer: make(chan struct{}, 1), toCaller: make(chan struct{}, 1),
+		toStreamer: make(chan struct{}, 1), toCaller: make(chan struct{}, 1), extension: extension,
 	}, nil
 }
 
@@ -95,8 +102,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return taken, w.failure()
 }
 
-// Sync waits until all nodes have acknowledged what was written so far: readers then see it. With durable, they have also
-// fsynced the present block; earlier blocks are fsynced if Options.SyncBlocks says so.
+// Sync waits until all nodes of the pipeline, which are at least Options.MinReplicas, have acknowledged what was written so far:
+// readers then see it. With durable, they have also fsynced the present block; earlier blocks are fsynced if Options.SyncBlocks says
+// so.
 func (w *Writer) Sync(durable bool) error {
 	if w.cur != nil && w.cur.n > w.kept {
 		if err := w.emitKeeping(durable); err != nil {
@@ -132,8 +140,8 @@ func (w *Writer) Sync(durable bool) error {
 	return nil
 }
 
-// Close waits until all nodes have finished all blocks, and completes the file. Only if it returns nil is the file there. A
-// second Close returns the outcome of the first.
+// Close waits until all nodes have finished all blocks, and completes the file. Only if it returns nil is the file there. Another
+// Close returns the same error, or fs.ErrClosed after a success.
 func (w *Writer) Close() error {
 	if w.cur != nil && w.cur.n > w.kept {
 		if err := w.emit(false); err != nil {
@@ -172,15 +180,13 @@ func (w *Writer) Replicas() int { return w.replicas }
 // Abort ends what is under way and waits for it. The file stays as it is, under the lease of the client: it is the caller's to
 // delete it. After Close it does nothing.
 func (w *Writer) Abort() {
-	_ = w.fail(fmt.Errorf("the file was given up: %w", fs.ErrClosed))
-	w.cancel()
+	w.Interrupt()
 	w.streamer.Wait()
 }
 
 // Interrupt makes what hangs fail, without waiting.
 func (w *Writer) Interrupt() {
 	_ = w.fail(fmt.Errorf("the file was given up: %w", fs.ErrClosed))
-	w.cancel()
 }
 
 // release gives the packets back, once nothing runs any more.
@@ -189,7 +195,7 @@ func (w *Writer) release() {
 	for _, k := range w.packets {
 		w.o.Pool.put(k)
 	}
-	if w.packets = nil; w.cur != nil {
+	if w.packets, w.retired = nil, nil; w.cur != nil {
 		w.o.Pool.put(w.cur)
 		w.cur = nil
 	}
@@ -288,8 +294,42 @@ func (w *Writer) pause(c <-chan struct{}) error {
 	case <-c:
 		return nil
 	case <-w.ctx.Done():
-		return w.fail(context.Cause(w.ctx))
+		w.awaitEnd()
+		return w.fail(w.ended())
 	}
+}
+
+// endTime is how long what waits for a server may take to say what it has waited for, once the context has ended.
+const endTime = 50 * time.Millisecond
+
+// awaitEnd gives the streamer the time to fail with what it knows.
+func (w *Writer) awaitEnd() {
+	timer := time.NewTimer(endTime)
+	defer timer.Stop()
+	for w.failure() == nil {
+		select {
+		case <-w.toCaller:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// ended is the error of a context that has ended, with what was waited for.
+func (w *Writer) ended() error {
+	err := w.ctx.Err()
+	if cause := context.Cause(w.ctx); !errors.Is(cause, err) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.last != nil:
+		return fmt.Errorf("%w; the last failure was: %w", err, w.last)
+	case w.line != nil && len(w.packets) > 0:
+		return fmt.Errorf("%w; DataNode %s had not acknowledged %d packets", err, w.line.conn.Node, len(w.packets))
+	}
+	return err
 }
 
 func signal(c chan<- struct{}) {
@@ -309,8 +349,14 @@ func (w *Writer) failure() error {
 func (w *Writer) fail(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.end(err)
+}
+
+// end is fail where the lock is held.
+func (w *Writer) end(err error) error {
 	if w.err == nil {
 		w.err = err
+		w.cancel()
 	}
 	signal(w.toStreamer)
 	signal(w.toCaller)
@@ -339,7 +385,7 @@ func (w *Writer) complete() error {
 		select {
 		case <-timer.C:
 		case <-w.ctx.Done():
-			return context.Cause(w.ctx)
+			return fmt.Errorf("%w; the NameNode had not heard of the replicas of the last block", w.ended())
 		}
 	}
 }

@@ -8,14 +8,17 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/ops"
 	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/report"
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs"
 	"github.com/hdfsckpt/hdfsckpt/localfs"
 )
 
@@ -67,9 +70,10 @@ func (r *rig) runContext(ctx context.Context, args ...string) result {
 		Getenv: func(name string) string { return r.env[name] },
 		Getwd:  func() (string, error) { return r.root, nil },
 		Now:    func() time.Time { return now },
-		Connect: func() (core.Opener, io.Closer, error) {
+		Connect: func(hdfsfs.Options) (core.Opener, io.Closer, error) {
 			return core.OnlyOn(r.fsys), io.NopCloser(nil), nil
 		},
+		Cluster: func(context.Context, string, hdfsfs.Options) *ops.Cluster { return nil },
 		Version: Version{Release: "v1.2.3", Go: "go1.26", Platform: "linux/amd64"},
 	}
 	if r.adjust != nil {
@@ -79,8 +83,13 @@ func (r *rig) runContext(ctx context.Context, args ...string) result {
 	return result{code: code, stdout: r.neutral(stdout.String()), stderr: r.neutral(stderr.String())}
 }
 
+// probeName is the directory of doctor's probe.
+var probeName = regexp.MustCompile(`\.hdfsckpt-doctor-[a-z0-9]+`)
+
 // neutral replaces what differs from run to run.
-func (r *rig) neutral(output string) string { return strings.ReplaceAll(output, r.root, "/ckpt") }
+func (r *rig) neutral(output string) string {
+	return probeName.ReplaceAllString(strings.ReplaceAll(output, r.root, "/ckpt"), ".hdfsckpt-doctor-…")
+}
 
 // golden compares what a run left with a golden file.
 func (r *rig) golden(name string, args ...string) result {

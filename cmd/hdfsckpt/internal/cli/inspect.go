@@ -35,20 +35,22 @@ const (
 func newInspect(s *session) *cobra.Command {
 	var opts report.InspectOptions
 	var format string
+	var pathMap []string
 	cmd := &cobra.Command{
 		Use: "inspect POINTER", Short: "Show what is in a checkpoint", Long: inspectLong, Example: inspectExample,
 		Args: s.arguments("POINTER", false),
-		RunE: s.run(func(ctx context.Context, v *verbContext) outcome { return v.inspect(ctx, format, opts) }),
+		RunE: s.run(func(ctx context.Context, v *verbContext) outcome { return v.inspect(ctx, format, opts, pathMap) }),
 	}
 	cmd.Flags().BoolVar(&opts.Subtasks, "subtasks", false, "list every subtask with its handles and files")
 	cmd.Flags().IntVar(&opts.Largest, "largest", 10, "list the `N` largest states, with their files")
 	cmd.Flags().StringVar(&format, "format", textFormat, "`FORM` of the output: text, or flink-dump for what Flink reads in the file, as JSON")
+	addPathMap(cmd, &pathMap)
 	_ = cmd.RegisterFlagCompletionFunc("largest", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{textFormat, flinkFormat}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (v *verbContext) inspect(ctx context.Context, format string, opts report.InspectOptions) outcome {
+func (v *verbContext) inspect(ctx context.Context, format string, opts report.InspectOptions, pathMap []string) outcome {
 	switch {
 	case opts.Largest < 0 || opts.Largest > maxLargest:
 		return failed(report.UsageProblem(fmt.Sprintf("--largest is %d: it must be from 0 to %d", opts.Largest, maxLargest), ""))
@@ -56,6 +58,13 @@ func (v *verbContext) inspect(ctx context.Context, format string, opts report.In
 		return failed(report.UsageProblem(fmt.Sprintf("--format is %q: it must be %s or %s", format, textFormat, flinkFormat), ""))
 	case format == flinkFormat && v.flags.json:
 		return failed(report.UsageProblem("--format "+flinkFormat+" and --json exclude each other: each is a form of its own", ""))
+	}
+	moved, err := v.parsePathMap(pathMap)
+	if err != nil {
+		return failed(err)
+	}
+	if len(moved) > 0 {
+		opts.Where = moved.Map
 	}
 	pointer, err := v.locate(v.args[0])
 	if err != nil {

@@ -92,7 +92,7 @@ func TestLatestNeverPassesOverWhatCannotBeReadNow(t *testing.T) {
 	for name, fault := range map[string]faultfs.Injector{
 		"metadata":  denies(faultfs.OpOpen, "chk-2/_metadata"),
 		"directory": denies(faultfs.OpStat, "chk-2/_metadata"),
-		"storage":   fails(faultfs.OpRead, "chk-2/_metadata", core.ErrUnavailable),
+		"storage":   fails(faultfs.OpReadAt, "chk-2/_metadata", core.ErrUnavailable),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/ops"
 	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/report"
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs"
 )
 
 // Name of the command.
@@ -36,7 +38,9 @@ type Program struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Connect returns the opener of all file systems, which is closed at the end.
-	Connect func() (core.Opener, io.Closer, error)
+	Connect func(hdfsfs.Options) (core.Opener, io.Closer, error)
+	// Cluster finds out how the HDFS of a URL without a path is reached; its result is nil for another file system.
+	Cluster func(ctx context.Context, uri string, opts hdfsfs.Options) *ops.Cluster
 	// Version is what --version prints.
 	Version Version
 }
@@ -125,7 +129,7 @@ func (s *session) run(verb verbFunc) func(*cobra.Command, []string) error {
 		if err := s.flags.check(); err != nil {
 			return err
 		}
-		open, closer, err := s.Connect()
+		open, closer, err := s.Connect(s.flags.access.options(s.Getenv))
 		if err != nil {
 			s.finish(ctx, failed(err))
 			return nil

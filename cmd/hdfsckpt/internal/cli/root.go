@@ -18,6 +18,7 @@ type globalFlags struct {
 	noColor  bool
 	progress bool
 	timeout  time.Duration
+	access   access
 }
 
 const defaultFS = "file://"
@@ -28,10 +29,12 @@ dispose of them. It needs no JVM.
 
 A ROOT is a directory that holds checkpoints; a POINTER is the directory of one checkpoint
 or savepoint, or its _metadata file. Both are URLs (file:///ckpt) or plain paths. A plain
-path is local, unless --fs names another file system. There is no HDFS client in this
-build yet: hdfs:// URLs are refused.
+path is local, unless --fs names another file system. hdfs://ns1/ckpt is on the cluster of
+a nameservice of the Hadoop configuration, hdfs://host:8020/ckpt on that of a NameNode.
 
-Nothing but "dispose --yes" changes anything.
+Nothing but "dispose --yes" and, of a Spark query's state, "state compact", "repair" and
+"rollback" with --yes changes anything; "convert" writes a new file, and "doctor" a
+probe that it removes.
 
 Exit codes:
   0    all that was asked was done, and nothing is wrong
@@ -69,6 +72,7 @@ func newRoot(s *session) *cobra.Command {
 	flags.BoolVar(&s.flags.noColor, "no-color", false, "no colours; there are none either if NO_COLOR is set or the output is no terminal")
 	flags.BoolVar(&s.flags.progress, "progress", false, "show the progress on the standard error although that is no terminal")
 	flags.DurationVar(&s.flags.timeout, "timeout", 0, "give up after this `duration`, such as 30s or 5m; 0 is never")
+	s.flags.access.register(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		s.setCurrent(cmd)
 		return report.UsageProblem(err.Error(), "")
@@ -76,7 +80,7 @@ func newRoot(s *session) *cobra.Command {
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { s.setCurrent(cmd) }
 	_ = root.RegisterFlagCompletionFunc("fs", cobra.FixedCompletions([]string{"file://"}, cobra.ShellCompDirectiveNoSpace))
 	_ = root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions)
-	root.AddCommand(newLs(s), newLatest(s), newInspect(s), newVerify(s), newDispose(s))
+	root.AddCommand(newLs(s), newLatest(s), newInspect(s), newVerify(s), newDiff(s), newCat(s), newConvert(s), newDispose(s), newDoctor(s), newState(s))
 	return root
 }
 

@@ -30,6 +30,7 @@ func Main() int {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),
 		Getenv: os.Getenv, Getwd: os.Getwd, Now: time.Now, Connect: connect, Version: BuildVersion(),
+		Cluster: clusterOf,
 	})
 }
 

@@ -30,8 +30,17 @@ func TestWrongCommandLinesExitWith2AndSayWhatIsRight(t *testing.T) {
 		{"verify --path-map /a /a", `--path-map is "/a": it must be OLD=NEW`},
 		{"verify --path-map =/b /a", `--path-map is "=/b": it must be OLD=NEW`},
 		{"verify --path-map hdfs:x=/b /a", `"hdfs:x" is no URL of a path`},
+		{"verify --max-findings -1 /a", "--max-findings is -1: it must not be negative"},
+		{"inspect --path-map x /a", `--path-map is "x": it must be OLD=NEW`},
+		{"diff /a", "diff needs two POINTERs, not 1"},
+		{"diff --files -1 /a /b", "--files is -1: it must be from 0 to 100000"},
+		{"cat /a", "cat needs a POINTER and a FILE, not 1"},
+		{"convert /a /b", "convert needs --version 3, 4, 5 or 6"},
+		{"convert --version 2 /a /b", "convert needs --version 3, 4, 5 or 6"},
 		{"dispose", "dispose needs a POINTER"},
 		{"dispose --no /a", "unknown flag: --no"},
+		{"doctor", "doctor needs a URL"},
+		{"doctor /a /b", "doctor takes one URL, not 2"},
 		{"latest --job abc /a", "--job: invalid argument"},
 		{"ls --fs hdfs /a", `--fs is "hdfs": it must be the URL of a file system`},
 		{"ls --fs hdfs://ns1/a /a", `--fs is "hdfs://ns1/a"`},
@@ -60,7 +69,7 @@ func TestWrongCommandLinesExitWith2AndSayWhatIsRight(t *testing.T) {
 
 func TestAnEmptyArgumentIsNotTheCurrentDirectory(t *testing.T) {
 	r := newRig(t)
-	for _, verb := range []string{"ls", "latest", "inspect", "verify", "dispose"} {
+	for _, verb := range []string{"ls", "latest", "inspect", "verify", "diff", "cat", "convert", "dispose", "doctor"} {
 		require.Equal(t, 2, r.run(verb, "").code, verb)
 	}
 }
@@ -71,7 +80,7 @@ func TestASimilarCommandIsSuggested(t *testing.T) {
 
 func TestEveryVerbHasHelpWithExamples(t *testing.T) {
 	r := newRig(t)
-	for _, verb := range []string{"ls", "latest", "inspect", "verify", "dispose"} {
+	for _, verb := range []string{"ls", "latest", "inspect", "verify", "diff", "cat", "convert", "dispose", "doctor"} {
 		got := r.golden("help-"+verb+".txt", verb, "--help")
 		require.Equal(t, 0, got.code)
 		require.Contains(t, got.stdout, "Examples:")

@@ -15,7 +15,9 @@ import (
 const verifyLong = `Check that checkpoints or savepoints can be restored as a whole: their metadata is right
 to the last byte, and every file that they need is there with its recorded size. With
 --deep every byte is read as well, and compared with checksums where they are recorded:
-this project's library records them, Flink does not.
+this project's library records them, Flink does not. --checksums compares the recorded
+checksums with those that the file system keeps, and reads nothing.
+A local disk keeps none.
 
 One line for each finding:
 
@@ -53,14 +55,20 @@ func newVerify(s *session) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&opts.Deep, "deep", false, "read every byte, and compare with checksums where they are recorded")
 	cmd.Flags().IntVar(&opts.Parallel, "parallel", 8, "check `N` files at the same time")
-	cmd.Flags().StringArrayVar(&pathMap, "path-map", nil, "`OLD=NEW`: look below NEW for what is recorded below OLD")
+	addPathMap(cmd, &pathMap)
+	cmd.Flags().BoolVar(&opts.Checksums, "checksums", false, "compare recorded checksums with those that the file system keeps, without reading the bytes")
+	cmd.Flags().IntVar(&opts.MaxFindings, "max-findings", 10_000, "list at most `N` findings of a checkpoint, and count the others; 0 is all")
 	_ = cmd.RegisterFlagCompletionFunc("parallel", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("max-findings", cobra.NoFileCompletions)
 	return cmd
 }
 
 func (v *verbContext) verify(ctx context.Context, opts ops.VerifyOptions, pathMap []string) outcome {
 	if opts.Parallel < 1 || opts.Parallel > maxParallel {
 		return failed(report.UsageProblem(fmt.Sprintf("--parallel is %d: it must be from 1 to %d", opts.Parallel, maxParallel), ""))
+	}
+	if opts.MaxFindings < 0 {
+		return failed(report.UsageProblem(fmt.Sprintf("--max-findings is %d: it must not be negative", opts.MaxFindings), ""))
 	}
 	var err error
 	if opts.PathMap, err = v.parsePathMap(pathMap); err != nil {
@@ -84,6 +92,11 @@ func (v *verbContext) verify(ctx context.Context, opts ops.VerifyOptions, pathMa
 		o.notes = append(o.notes, "files are missing outside of the job's directory; if the tree was moved, say where it was with --path-map OLD=NEW")
 	}
 	return o
+}
+
+// addPathMap adds the flag of all verbs that go by the paths in the metadata.
+func addPathMap(cmd *cobra.Command, pathMap *[]string) {
+	cmd.Flags().StringArrayVar(pathMap, "path-map", nil, "`OLD=NEW`: look below NEW for what is recorded below OLD")
 }
 
 func (v *verbContext) parsePathMap(args []string) (ops.PathMap, error) {

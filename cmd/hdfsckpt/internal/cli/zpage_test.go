@@ -15,13 +15,23 @@ import (
 
 const page = "../../../../docs/command.md"
 
+// pages are all that show transcripts.
+var pages = []string{page, "../../../../docs/inspect-a-checkpoint.md"}
+
 // transcript finds the blocks of the page that show a golden file.
 var transcript = regexp.MustCompile("(?s)(<!-- golden: (\\S+) -->\n```console\n)(.*?)(```\n)")
 
-// TestThePageShowsWhatTheCommandPrints comes last, by the name of this file, so that it sees golden files that were just
-// written. It also writes the transcripts into the page, when it runs with -update.
-func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
-	text, err := os.ReadFile(page)
+// TestThePagesShowWhatTheCommandPrints comes last, by the name of this file, so that it sees golden files that were just
+// written. It also writes the transcripts into the pages, when it runs with -update.
+func TestThePagesShowWhatTheCommandPrints(t *testing.T) {
+	for _, name := range pages {
+		t.Run(filepath.Base(name), func(t *testing.T) { checkPage(t, name) })
+	}
+}
+
+func checkPage(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	shown := 0
 	want := transcript.ReplaceAllStringFunc(string(text), func(block string) string {
@@ -31,10 +41,10 @@ func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
 	})
 	require.Positive(t, shown)
 	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+		require.NoError(t, os.WriteFile(name, []byte(want), 0o644))
 		return
 	}
-	require.True(t, want == string(text), "docs/command.md differs; go test ./cmd/hdfsckpt/internal/cli -update writes it")
+	require.True(t, want == string(text), "the page differs; go test ./cmd/hdfsckpt/internal/cli -update writes it")
 }
 
 // forPeople turns a golden file into what a terminal shows.
@@ -55,7 +65,7 @@ func TestThePageNamesEveryFieldKindAndStateOfTheJSONForms(t *testing.T) {
 	require.NoError(t, err)
 	seen := map[reflect.Type]bool{}
 	for _, form := range []any{
-		report.Document{}, report.Listing{}, report.Latest{}, report.Inspection{}, report.Verification{}, report.Disposal{}, Version{},
+		report.Document{}, report.Listing{}, report.Latest{}, report.Inspection{}, report.Verification{}, report.Comparison{}, report.Conversion{}, report.Disposal{}, report.Examination{}, Version{},
 	} {
 		for _, field := range fieldsOf(reflect.TypeOf(form), seen) {
 			require.Contains(t, string(text), "`"+field+"`", "%T", form)
@@ -68,9 +78,13 @@ func TestThePageNamesEveryFieldKindAndStateOfTheJSONForms(t *testing.T) {
 		string(report.Complete), string(report.InProgress), string(report.Broken), string(report.Disposing), string(report.Emptied),
 		string(report.CheckpointEntry), string(report.SavepointEntry),
 		string(report.Missing), string(report.Short), string(report.Long), string(report.Corrupt), string(report.Unreadable),
+		string(report.Added), string(report.Removed), string(report.Changed), string(report.Same),
 		string(report.Sound), string(report.Unsound), string(report.Unknown),
 		string(report.Planned), string(report.Disposed), string(report.Gone), string(report.NotDisposed), string(report.HalfDisposed),
 		string(report.DisposalError),
+		string(report.StepConfiguration), string(report.StepLogin), string(report.StepNameNodes), string(report.StepSafeMode),
+		string(report.StepDirectory), string(report.StepWrite), string(report.StepRead), string(report.StepExclusive),
+		string(report.StepRename), string(report.StepRemove), string(report.StepOK), string(report.StepFailed), string(report.StepSkipped),
 		string(report.ManagedOperator), string(report.RawOperator), string(report.ManagedKeyed), string(report.RawKeyed),
 		string(report.InputChannels), string(report.ResultSubpartitions), string(report.Coordinator),
 		string(report.Inline), string(report.RelativeFile), string(report.AbsoluteFile), string(report.Segment),

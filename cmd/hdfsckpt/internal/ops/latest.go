@@ -10,6 +10,7 @@ import (
 
 	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/report"
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/core/metadata"
 )
 
 // LatestOptions of Latest.
@@ -53,7 +54,8 @@ func latestOnce(ctx context.Context, fsys core.FileSystem, root string, opts Lat
 			return nil, noneLeft(fsys, job.dir, result.Skipped)
 		}
 		pointer := entry.Completed.Pointer
-		_, err := Read(ctx, core.OnlyOn(fsys), pointer)
+		survey, err := TakeSurvey(ctx, core.OnlyOn(fsys), pointer, metadata.InventoryOptions{})
+		survey.Release()
 		switch {
 		case err == nil:
 			result.Pointer, result.ID, result.Time = pointer, entry.ID, entry.Time.UTC()

@@ -11,6 +11,7 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/progress"
 	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/report"
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/core/metadata"
 )
 
 // maxLooks is how often a directory is looked at that changes meanwhile.
@@ -24,6 +25,16 @@ type ListOptions struct {
 	Parallel int
 	// Meter is told about the progress; it may be nil.
 	Meter *progress.Meter
+}
+
+// largeMetadata is the size from which on only one metadata file is read at a time: what is kept of its files takes memory.
+const largeMetadata = 8 << 20
+
+// lister looks at many directories at the same time.
+type lister struct {
+	fsys  core.FileSystem
+	quick bool
+	large sync.Mutex
 }
 
 // place is a directory that has the name of a checkpoint or savepoint, or is named by the user.
@@ -41,10 +52,11 @@ func List(ctx context.Context, fsys core.FileSystem, root string, opts ListOptio
 	if err != nil {
 		return nil, nil, err
 	}
+	l := &lister{fsys: fsys, quick: opts.Quick}
 	opts.Meter.Expect(len(places), 0)
 	found := make([]*report.Facts, len(places))
 	each(ctx, opts.Parallel, len(places), func(i int) {
-		found[i] = look(ctx, fsys, places[i], opts.Quick)
+		found[i] = l.look(ctx, places[i])
 		opts.Meter.Done(1, 0)
 	})
 	if ctx.Err() != nil {
@@ -151,10 +163,10 @@ func jobOf(dir string) string {
 }
 
 // look finds out about one directory; nil if it is gone. A directory that changes meanwhile is looked at again.
-func look(ctx context.Context, fsys core.FileSystem, p place, quick bool) *report.Facts {
+func (l *lister) look(ctx context.Context, p place) *report.Facts {
 	var f *report.Facts
 	for range maxLooks {
-		f = lookOnce(ctx, fsys, p, quick)
+		f = l.lookOnce(ctx, p)
 		if f == nil || !errors.Is(f.Err, fs.ErrNotExist) {
 			return f
 		}
@@ -162,7 +174,8 @@ func look(ctx context.Context, fsys core.FileSystem, p place, quick bool) *repor
 	return f
 }
 
-func lookOnce(ctx context.Context, fsys core.FileSystem, p place, quick bool) *report.Facts {
+func (l *lister) lookOnce(ctx context.Context, p place) *report.Facts {
+	fsys := l.fsys
 	f := &report.Facts{Pointer: core.Qualify(fsys.URI(), p.dir), Job: p.job, Time: p.info.ModTime}
 	info, err := fsys.Stat(ctx, path.Join(p.dir, core.MetadataName))
 	switch {
@@ -176,8 +189,8 @@ func lookOnce(ctx context.Context, fsys core.FileSystem, p place, quick bool) *r
 	switch {
 	case !info.IsRegular():
 		f.Err = &fs.PathError{Op: "open", Path: path.Join(p.dir, core.MetadataName), Err: fmt.Errorf("%w: the metadata is not a regular file", core.ErrCorrupt)}
-	case !quick:
-		f.Content, f.Err = readContent(ctx, fsys, f.Pointer)
+	case !l.quick:
+		f.Content, f.Err = l.readContent(ctx, f.Pointer, info.Size)
 	}
 	return f
 }
@@ -204,10 +217,15 @@ func lookWithoutMetadata(ctx context.Context, fsys core.FileSystem, p place, f *
 	return f
 }
 
-func readContent(ctx context.Context, fsys core.FileSystem, pointer string) (*report.Content, error) {
-	c, err := Read(ctx, core.OnlyOn(fsys), pointer)
+func (l *lister) readContent(ctx context.Context, pointer string, size int64) (*report.Content, error) {
+	if size > largeMetadata {
+		l.large.Lock()
+		defer l.large.Unlock()
+	}
+	s, err := TakeSurvey(ctx, core.OnlyOn(l.fsys), pointer, metadata.InventoryOptions{})
+	defer s.Release()
 	if err != nil {
 		return nil, err
 	}
-	return &report.Content{ID: c.Content.ID, Inventory: report.TakeInventory(c.Content, c.Objects)}, nil
+	return &report.Content{ID: s.Checkpoint.ID, Inventory: report.NewInventory(s.Files)}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/core/metadata"
 )
 
 // PathMap says where trees have moved to. The first mapping that fits a path is used; a path that none fits stays.
@@ -36,6 +37,18 @@ func (m PathMap) Map(recorded string) string {
 		if rest, ok := strings.CutPrefix(recorded, mapping.Old); ok && (rest == "" || rest[0] == '/') {
 			return mapping.New + rest
 		}
+	}
+	return recorded
+}
+
+// MapRecorded is Map for a path as a handle has it, which may be written in several ways. One that no mapping fits stays as it is.
+func (m PathMap) MapRecorded(recorded string) string {
+	clean, err := metadata.Resolve(&core.FileHandle{Path: recorded})
+	if err != nil {
+		return recorded
+	}
+	if moved := m.Map(clean); moved != clean {
+		return moved
 	}
 	return recorded
 }

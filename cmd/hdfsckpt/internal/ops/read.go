@@ -10,22 +10,13 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/core/metadata"
 )
 
-// Checkpoint is a complete checkpoint whose metadata was read and is right.
+// Checkpoint is a complete checkpoint whose metadata was read and is right, with all that it says in memory.
 type Checkpoint struct {
 	*core.Completed
 	Content *metadata.Checkpoint
-	// Objects are the files that it needs.
-	Objects []core.Object
 }
 
-// Read finds the checkpoint of a pointer and reads its metadata to the end. If the metadata is there and cannot be read, the
-// result is still not nil: it has the pointer and the handle of the metadata.
-func Read(ctx context.Context, open core.Opener, pointer string) (*Checkpoint, error) {
-	c, _, err := read(ctx, open, pointer)
-	return c, err
-}
-
-// read also returns the bytes of the metadata.
+// read finds the checkpoint of a pointer and reads its metadata as a whole; it also returns its bytes.
 func read(ctx context.Context, open core.Opener, pointer string) (*Checkpoint, []byte, error) {
 	completed, err := core.ResolvePointer(ctx, open, pointer)
 	if err != nil {
@@ -34,13 +25,10 @@ func read(ctx context.Context, open core.Opener, pointer string) (*Checkpoint, [
 	c := &Checkpoint{Completed: completed}
 	data, err := completed.ReadMetadata(ctx)
 	if err != nil {
-		return c, nil, err
+		return nil, nil, err
 	}
-	if c.Content, err = metadata.Parse(data, completed.Pointer); err == nil {
-		c.Objects, err = metadata.Objects(c.Content)
-	}
-	if err != nil {
-		return c, data, core.PathError("read", completed.Metadata.Path, err)
+	if c.Content, err = metadata.Parse(data, completed.Pointer); err != nil {
+		return nil, nil, core.PathError("read", completed.Metadata.Path, err)
 	}
 	return c, data, nil
 }
@@ -57,12 +45,14 @@ func DumpFlink(ctx context.Context, open core.Opener, pointer string) (func(io.W
 
 // Inspect reads the metadata of a checkpoint and reports what it says.
 func Inspect(ctx context.Context, open core.Opener, pointer string, opts report.InspectOptions) (*report.Inspection, error) {
-	c, err := Read(ctx, open, pointer)
+	inspector := report.NewInspector(opts)
+	s, err := TakeSurvey(ctx, open, pointer, metadata.InventoryOptions{Visit: inspector.Visitor()})
+	defer s.Release()
 	if err != nil {
 		return nil, err
 	}
-	file := report.MetadataFile{Path: c.Metadata.Path, Bytes: c.Metadata.Size}
-	return report.Inspect(c.Pointer, file, c.Content, c.Objects, opts), nil
+	file := report.MetadataFile{Path: s.Metadata.Path, Bytes: s.Metadata.Size}
+	return inspector.Finish(s.Pointer, file, s.Inventory), nil
 }
 
 // vanished is the error for a checkpoint that was there at first.

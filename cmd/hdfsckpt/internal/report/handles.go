@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/core/metadata"
@@ -52,6 +51,18 @@ type handle struct {
 	bytes    int64
 	newBytes int64
 	streams  []Stream
+}
+
+// place puts the streams where their files are.
+func (h *handle) place(where func(string) string) {
+	if where == nil {
+		return
+	}
+	for i := range h.streams {
+		if s := &h.streams[i]; s.Path != "" && s.Storage != RelativeFile {
+			s.Path = where(s.Path)
+		}
+	}
 }
 
 // handlesOf lists the handles of a subtask.
@@ -187,28 +198,4 @@ func pathOf(h core.StreamHandle) string {
 		return ""
 	}
 	return path
-}
-
-// SegmentEnds returns, for every file of which segments are needed, how long it must be at least. objects are those of the
-// checkpoint: if the sizes of all are recorded, there are no segments.
-func SegmentEnds(c *metadata.Checkpoint, objects []core.Object) map[string]int64 {
-	if !slices.ContainsFunc(objects, func(o core.Object) bool { return o.Size < 0 }) {
-		return nil
-	}
-	ends := map[string]int64{}
-	for i := range c.Operators {
-		for _, subtask := range c.Operators[i].Subtasks {
-			if subtask.Finished() {
-				continue
-			}
-			for _, h := range handlesOf(subtask.State) {
-				for _, s := range h.streams {
-					if s.Storage == Segment {
-						ends[s.Path] = max(ends[s.Path], s.Offset+s.Bytes)
-					}
-				}
-			}
-		}
-	}
-	return ends
 }

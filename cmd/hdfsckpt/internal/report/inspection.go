@@ -3,7 +3,6 @@ package report
 import (
 	"time"
 
-	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/core/metadata"
 )
 
@@ -61,12 +60,8 @@ type Totals struct {
 	NewBytes   int64 `json:"new_bytes"`
 	// Inline state is in the metadata.
 	InlineBytes int64 `json:"inline_bytes"`
-	// Objects are the files that the checkpoint needs, each once. Of those of unknown size ObjectBytes has what is needed.
-	Objects            int   `json:"objects"`
-	ObjectBytes        int64 `json:"object_bytes"`
-	UnknownSizes       int   `json:"objects_of_unknown_size"`
-	ChecksummedObjects int   `json:"objects_with_checksum"`
-	Directories        int   `json:"directories"`
+	// The files that the checkpoint needs.
+	Inventory
 }
 
 // MasterState is the state of a hook of Flink's job master.
@@ -92,7 +87,9 @@ type Operator struct {
 	StateBytes       int64  `json:"state_bytes"`
 	NewBytes         int64  `json:"new_bytes"`
 	// States are the named operator states. The names of keyed states are inside of the state files.
-	States  []NamedState  `json:"states"`
+	States []NamedState `json:"states"`
+	// Files are those that this operator is the first to name.
+	Files   Inventory     `json:"files"`
 	Handles []HandleGroup `json:"handles"`
 	// Subtasks are there if they were asked for.
 	Subtasks []Subtask `json:"subtasks,omitempty"`
@@ -156,28 +153,52 @@ type InspectOptions struct {
 	Subtasks bool
 	// Largest is how many of the largest streams are listed.
 	Largest int
+	// Where returns where the file of a recorded absolute path is; nil for trees that were not moved.
+	Where func(path string) string
 }
 
-// Inspect reports what the metadata of a checkpoint says. objects are those that it needs.
-func Inspect(pointer string, file MetadataFile, c *metadata.Checkpoint, objects []core.Object, opts InspectOptions) *Inspection {
-	file.Version, file.Checksum = c.Version, c.Footer != nil
-	i := &Inspection{
-		Pointer: pointer, Metadata: file, ID: c.ID, Footer: newFooter(c.Footer), Properties: newProperties(c.Properties),
-		MasterStates: []MasterState{}, Operators: make([]Operator, 0, len(c.Operators)),
+// Inspector makes an inspection while the metadata is read.
+type Inspector struct {
+	opts    InspectOptions
+	result  Inspection
+	largest *largestStreams
+}
+
+// NewInspector begins an inspection.
+func NewInspector(opts InspectOptions) *Inspector {
+	return &Inspector{opts: opts, result: Inspection{Operators: []Operator{}}, largest: newLargest(opts.Largest)}
+}
+
+// Visitor is to be told what is read.
+func (in *Inspector) Visitor() metadata.Visitor {
+	return metadata.Visitor{
+		Operator: func(_ int, o *metadata.OperatorState) error {
+			in.result.Operators = append(in.result.Operators, newOperator(o, in.largest))
+			return nil
+		},
+		Subtask: func(s *metadata.Subtask) error {
+			in.result.Operators[len(in.result.Operators)-1].addSubtask(s, in.opts, in.largest)
+			return nil
+		},
 	}
+}
+
+// Finish returns what the metadata of a checkpoint says, once it has been read to the end.
+func (in *Inspector) Finish(pointer string, file MetadataFile, inv *metadata.Inventory) *Inspection {
+	i, c := &in.result, inv.Checkpoint
+	file.Version, file.Checksum = c.Version, c.Footer != nil
+	i.Pointer, i.Metadata, i.ID = pointer, file, c.ID
+	i.Footer, i.Properties = newFooter(c.Footer), newProperties(c.Properties)
+	i.MasterStates = []MasterState{}
 	for _, m := range c.MasterStates {
 		i.MasterStates = append(i.MasterStates, MasterState{Name: m.Name, Version: m.Version, Bytes: len(m.Data)})
 	}
-	largest := newLargest(opts.Largest)
-	for k := range c.Operators {
-		o := inspectOperator(&c.Operators[k], opts.Subtasks, largest)
-		i.Totals.addOperator(&o)
-		i.Operators = append(i.Operators, o)
+	for k := range i.Operators {
+		i.Operators[k].Files = NewInventory(inv.Operators[k].FileTotals)
+		i.Totals.addOperator(&i.Operators[k])
 	}
-	i.Largest = largest.sorted()
-	inventory := TakeInventory(c, objects)
-	i.Totals.Objects, i.Totals.ObjectBytes, i.Totals.UnknownSizes = inventory.Objects, inventory.Bytes, inventory.UnknownSizes
-	i.Totals.ChecksummedObjects, i.Totals.Directories = inventory.Checksummed, inventory.Directories
+	i.Largest = in.largest.sorted()
+	i.Totals.Inventory = NewInventory(inv.Files)
 	return i
 }
 

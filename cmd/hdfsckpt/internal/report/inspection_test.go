@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -22,7 +23,7 @@ func everyKind() *metadata.SubtaskState {
 		ManagedOperator: &metadata.OperatorHandle{Delegate: file("file:/a", 1)},
 		RawOperator:     &metadata.OperatorHandle{Delegate: metadata.EmptySegment{}, Merging: &metadata.Merging{}},
 		ManagedKeyed: &metadata.ChangelogHandle{
-			PersistedSize: 7,
+			Range: metadata.KeyGroupRange{Count: 1}, PersistedSize: 7,
 			Materialized: []metadata.KeyedHandle{
 				&metadata.KeyGroupsHandle{Delegate: file("file:/b", 20), Savepoint: true},
 				&metadata.IncrementalHandle{
@@ -63,29 +64,42 @@ func TestEveryHandleIsFoundWithTheStreamsBelowIt(t *testing.T) {
 	require.Empty(t, handlesOf(&metadata.SubtaskState{}))
 }
 
+// inspect writes c and looks at what was written.
+func inspect(t *testing.T, c *metadata.Checkpoint, opts InspectOptions) *Inspection {
+	t.Helper()
+	for i := range c.Operators {
+		c.Operators[i].MaxParallelism = 128
+	}
+	data, err := metadata.Append(nil, c, metadata.WriteOptions{Version: 6})
+	require.NoError(t, err)
+	in := NewInspector(opts)
+	inv, err := metadata.TakeInventory(bytes.NewReader(data), int64(len(data)), "file:/x", metadata.InventoryOptions{Visit: in.Visitor()})
+	require.NoError(t, err)
+	return in.Finish("file:/x", MetadataFile{Path: "file:/x/_metadata", Bytes: 99}, inv)
+}
+
 func TestInspectAddsUpWhatIsKnown(t *testing.T) {
 	c := &metadata.Checkpoint{Version: 6, ID: 3, Operators: []metadata.OperatorState{
 		{Name: "op", Parallelism: 3, Subtasks: []metadata.Subtask{{Index: 0, State: everyKind()}, {Index: 1}}},
 		{FullyFinished: true, Parallelism: 1},
 	}}
-	_, err := metadata.Objects(c)
-	require.ErrorIs(t, err, core.ErrCorrupt, "the directories of merged files have no names here")
 	c.Operators[0].Subtasks[0].State.RawOperator = nil
-	objects, err := metadata.Objects(c)
-	require.NoError(t, err)
-	i := Inspect("file:/x", MetadataFile{Path: "file:/x/_metadata", Bytes: 99}, c, objects, InspectOptions{Largest: 2})
+	i := inspect(t, c, InspectOptions{Largest: 2, Where: func(path string) string { return "moved:" + path }})
 	require.Equal(t, Totals{
 		Operators: 2, Subtasks: 2, StateBytes: 1 + 484 + 4 + 5, NewBytes: 1 + 7 + 4 + 5, InlineBytes: 9,
-		Objects: 7, ObjectBytes: 1 + 20 + 400 + 108 + 50 + 9, UnknownSizes: 2,
+		Inventory: Inventory{
+			Objects: 7, Bytes: 1 + 20 + 400 + 108 + 50 + 9, UnknownSizes: 2, Shared: 4, SharedBytes: 20 + 400 + 50 + 108,
+		},
 	}, i.Totals)
+	require.Equal(t, i.Totals.Inventory, i.Operators[0].Files)
 	require.Equal(t, 1, i.Operators[0].SubtasksFinished)
 	require.Nil(t, i.Operators[0].Subtasks)
 	require.Len(t, i.Largest, 2)
-	require.Equal(t, "file:/c", i.Largest[0].Path)
-	require.Equal(t, "file:/e", i.Largest[1].Path)
+	require.Equal(t, "moved:file:/c", i.Largest[0].Path)
+	require.Equal(t, "moved:file:/e", i.Largest[1].Path)
 	require.False(t, i.Metadata.Checksum)
 
-	i = Inspect("file:/x", MetadataFile{}, c, objects, InspectOptions{Subtasks: true})
+	i = inspect(t, c, InspectOptions{Subtasks: true})
 	require.Len(t, i.Operators[0].Subtasks, 2)
 	require.True(t, i.Operators[0].Subtasks[1].Finished)
 	require.NotNil(t, i.Largest)
@@ -113,10 +127,4 @@ func TestTheLargestStreamsAreInOrderAndASharedFileIsThereOnce(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s@%d=%d", large.Path, large.Offset, large.Bytes))
 	}
 	require.Equal(t, []string{"b@0=9", "@0=7", "s@0=6"}, got)
-}
-
-func TestSegmentEndsIsTheEndOfTheLastSegmentOfEachFile(t *testing.T) {
-	c := &metadata.Checkpoint{Operators: []metadata.OperatorState{{Subtasks: []metadata.Subtask{{State: everyKind()}, {Index: 1}}}}}
-	require.Equal(t, map[string]int64{"file:/d": 108}, SegmentEnds(c, []core.Object{{Path: "file:/a", Size: 1}, {Path: "file:/d", Size: -1}}))
-	require.Empty(t, SegmentEnds(c, []core.Object{{Path: "file:/a", Size: 1}}))
 }

@@ -1,46 +1,26 @@
 package report
 
-import (
-	"github.com/hdfsckpt/hdfsckpt/core"
-	"github.com/hdfsckpt/hdfsckpt/core/metadata"
-)
+import "github.com/hdfsckpt/hdfsckpt/core/metadata"
 
-// Inventory counts the files that a checkpoint needs, each once. Directories are not counted: what is needed of them is named
-// file by file.
+// Inventory counts the files that a checkpoint, or an operator of it, needs, each once. Directories are not counted: what is needed
+// of them is named file by file.
 type Inventory struct {
-	Objects int
+	Objects int `json:"objects"`
 	// Bytes are the recorded sizes. Of a file with segments only those of the segments are known: it counts up to the end of the
 	// last one that is needed.
-	Bytes        int64
-	UnknownSizes int
-	Checksummed  int
-	Directories  int
+	Bytes        int64 `json:"object_bytes"`
+	UnknownSizes int   `json:"objects_of_unknown_size"`
+	// Shared are the objects that other checkpoints may need too.
+	Shared      int   `json:"shared_objects"`
+	SharedBytes int64 `json:"shared_bytes"`
+	Checksummed int   `json:"objects_with_checksum"`
+	Directories int   `json:"directories"`
 }
 
-// Add counts an object of which the first atLeast bytes are needed, if its size is not recorded.
-func (i *Inventory) Add(object core.Object, atLeast int64) {
-	if object.Directory {
-		i.Directories++
-		return
+// NewInventory takes what the metadata says over.
+func NewInventory(t metadata.FileTotals) Inventory {
+	return Inventory{
+		Objects: t.Files, Bytes: t.Bytes, UnknownSizes: t.UnknownSizes, Shared: t.Shared, SharedBytes: t.SharedBytes,
+		Checksummed: t.Checksummed, Directories: t.Directories,
 	}
-	i.Objects++
-	if object.Size < 0 {
-		i.UnknownSizes++
-		i.Bytes += atLeast
-	} else {
-		i.Bytes += object.Size
-	}
-	if object.Checksums != nil {
-		i.Checksummed++
-	}
-}
-
-// TakeInventory counts the objects of a checkpoint.
-func TakeInventory(c *metadata.Checkpoint, objects []core.Object) Inventory {
-	var i Inventory
-	ends := SegmentEnds(c, objects)
-	for _, object := range objects {
-		i.Add(object, ends[object.Path])
-	}
-	return i
 }

@@ -3,45 +3,47 @@ package report
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/hdfsckpt/hdfsckpt/core/metadata"
 )
 
-func inspectOperator(s *metadata.OperatorState, withSubtasks bool, largest *largestStreams) Operator {
+// newOperator begins an operator. What it is given is used again afterwards, so its texts are copied.
+func newOperator(s *metadata.OperatorState, largest *largestStreams) Operator {
 	o := Operator{
-		ID: s.ID.String(), UID: s.UID, Name: s.Name, Parallelism: s.Parallelism, MaxParallelism: s.MaxParallelism,
+		ID: s.ID.String(), UID: strings.Clone(s.UID), Name: strings.Clone(s.Name), Parallelism: s.Parallelism, MaxParallelism: s.MaxParallelism,
 		FullyFinished: s.FullyFinished, States: []NamedState{}, Handles: []HandleGroup{},
 	}
 	if s.Coordinator != nil {
 		h := coordinatorHandle(s.Coordinator)
-		o.CoordinatorBytes = &h.bytes
+		size := h.bytes
+		o.CoordinatorBytes = &size
 		o.add(h)
 		largest.add(&o, nil, h)
-	}
-	for i := range s.Subtasks {
-		o.addSubtask(&s.Subtasks[i], withSubtasks, largest)
 	}
 	return o
 }
 
-func (o *Operator) addSubtask(s *metadata.Subtask, listed bool, largest *largestStreams) {
-	subtask := Subtask{Index: s.Index, Finished: s.Finished(), Handles: []SubtaskHandle{}}
+func (o *Operator) addSubtask(s *metadata.Subtask, opts InspectOptions, largest *largestStreams) {
+	index := s.Index
+	subtask := Subtask{Index: index, Finished: s.Finished(), Handles: []SubtaskHandle{}}
 	if s.Finished() {
 		o.SubtasksFinished++
 	} else {
 		o.SubtasksWithState++
 		o.addNames(s.State)
 		for _, h := range handlesOf(s.State) {
+			h.place(opts.Where)
 			o.add(h)
-			largest.add(o, &s.Index, h)
-			if listed {
+			largest.add(o, &index, h)
+			if opts.Subtasks {
 				subtask.Handles = append(subtask.Handles, SubtaskHandle{
 					Role: h.role, Kind: h.kind, StateBytes: h.bytes, NewBytes: h.newBytes, Streams: h.streams,
 				})
 			}
 		}
 	}
-	if listed {
+	if opts.Subtasks {
 		o.Subtasks = append(o.Subtasks, subtask)
 	}
 }
@@ -99,6 +101,7 @@ func (o *Operator) addName(s NamedState) {
 			return
 		}
 	}
+	s.Name = strings.Clone(s.Name)
 	o.States = append(o.States, s)
 }
 
@@ -118,6 +121,7 @@ func (l *largestStreams) add(o *Operator, subtask *int, h handle) {
 		if stream.Path != "" && slices.ContainsFunc(l.items, func(known Large) bool { return known.Stream == stream }) {
 			continue
 		}
+		stream.Path = strings.Clone(stream.Path)
 		item := Large{Stream: stream, OperatorID: o.ID, Operator: o.Name, Subtask: subtask, Role: h.role}
 		at, _ := slices.BinarySearchFunc(l.items, item, func(a, b Large) int {
 			// Behind those of equal size, so that the order is that of the file.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,9 @@ const (
 
 // Verification is the result of verify.
 type Verification struct {
-	Deep        bool       `json:"deep"`
+	Deep bool `json:"deep"`
+	// Checksums: recorded checksums were compared with those that the file system keeps.
+	Checksums   bool       `json:"checksums"`
 	Checkpoints []Verified `json:"checkpoints"`
 }
 
@@ -68,59 +71,117 @@ type Verified struct {
 	// ReadBytes were read by a deep verification. Of the objects that were read, WithoutChecksum had none to compare with.
 	ReadBytes       int64 `json:"read_bytes"`
 	WithoutChecksum int   `json:"objects_without_checksum"`
+	// Compared are the objects whose recorded checksums were compared with those that the file system keeps, without reading them;
+	// NotCompared those for which either is missing.
+	Compared    int `json:"objects_compared"`
+	NotCompared int `json:"objects_not_compared"`
 	// MissingDirectories of merged files are no finding: what is needed of them is checked file by file.
-	MissingDirectories int       `json:"missing_directories"`
-	Findings           []Finding `json:"findings"`
+	MissingDirectories int `json:"missing_directories"`
+	// Found counts all findings; those of Findings are the first by path, at most as many as --max-findings says.
+	Found    Found     `json:"found"`
+	Findings []Finding `json:"findings"`
+
+	most int
 }
 
-// Outcome is what was seen of one object.
+// Found counts findings by kind.
+type Found struct {
+	Missing    int `json:"missing"`
+	Short      int `json:"short"`
+	Long       int `json:"long"`
+	Corrupt    int `json:"corrupt"`
+	Unreadable int `json:"unreadable"`
+}
+
+// All is the number of findings.
+func (f Found) All() int { return f.Missing + f.Short + f.Long + f.Corrupt + f.Unreadable }
+
+func (f *Found) count(kind FindingKind) {
+	switch kind {
+	case Missing:
+		f.Missing++
+	case Short:
+		f.Short++
+	case Long:
+		f.Long++
+	case Corrupt:
+		f.Corrupt++
+	case Unreadable:
+		f.Unreadable++
+	}
+}
+
+// NewVerified begins with a checkpoint of which nothing has been checked. At most most findings are kept; the others are counted.
+func NewVerified(pointer string, most int) *Verified {
+	return &Verified{Pointer: pointer, Findings: []Finding{}, most: most}
+}
+
+// Outcome is what was seen of one object, or of a segment of one.
 type Outcome struct {
+	// Checked: the object was looked at. It is not set for the segments of an object.
 	Checked   bool
 	ReadBytes int64
 	// WithoutChecksum: it was read, and there was nothing to compare its bytes with.
 	WithoutChecksum  bool
 	MissingDirectory bool
-	Finding          *Finding
+	// Compared and NotCompared as in Verified.
+	Compared, NotCompared bool
+	Finding               *Finding
 }
 
-// Add takes the outcome of an object into account, of which the first atLeast bytes are needed if its size is not recorded.
-func (v *Verified) Add(object core.Object, atLeast int64, o Outcome) {
-	var one Inventory
-	one.Add(object, atLeast)
-	v.Objects += one.Objects
-	v.Bytes += one.Bytes
-	v.UnknownSizes += one.UnknownSizes
-	if o.Checked {
-		v.Checked += one.Objects
-	}
-	if o.WithoutChecksum {
-		v.WithoutChecksum++
+// Expect takes over what the metadata says of the objects.
+func (v *Verified) Expect(i Inventory) {
+	v.Objects, v.Bytes, v.UnknownSizes = i.Objects, i.Bytes, i.UnknownSizes
+}
+
+// Add takes an outcome into account.
+func (v *Verified) Add(o Outcome) {
+	for _, n := range [...]struct {
+		counter *int
+		set     bool
+	}{
+		{&v.Checked, o.Checked},
+		{&v.WithoutChecksum, o.WithoutChecksum},
+		{&v.MissingDirectories, o.MissingDirectory},
+		{&v.Compared, o.Compared},
+		{&v.NotCompared, o.NotCompared},
+	} {
+		if n.set {
+			*n.counter++
+		}
 	}
 	v.ReadBytes += o.ReadBytes
-	if o.MissingDirectory {
-		v.MissingDirectories++
-	}
 	if o.Finding != nil {
-		v.Findings = append(v.Findings, *o.Finding)
+		v.find(*o.Finding)
 	}
+}
+
+// find keeps a finding if there is room, or if it comes before one that is kept.
+func (v *Verified) find(f Finding) {
+	v.Found.count(f.Kind)
+	v.Findings = append(v.Findings, f)
+	if len(v.Findings) > 2*v.most {
+		v.trim()
+	}
+}
+
+func (v *Verified) trim() {
+	slices.SortFunc(v.Findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
+	})
+	v.Findings = v.Findings[:min(len(v.Findings), v.most)]
 }
 
 // Conclude sorts the findings and decides the verdict. ended tells that the verification was cut off.
 func (v *Verified) Conclude(ended bool) {
-	if v.Findings == nil {
-		v.Findings = []Finding{}
-	}
-	slices.SortStableFunc(v.Findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
-	v.Verdict = Sound
-	if ended || v.Checked < v.Objects {
+	v.trim()
+	switch {
+	case v.Found.All() > v.Found.Unreadable:
+		v.Verdict = Unsound
+	case ended || v.Checked < v.Objects || v.Found.Unreadable > 0:
 		v.Verdict = Unknown
-	}
-	for _, f := range v.Findings {
-		if f.Kind != Unreadable {
-			v.Verdict = Unsound
-			return
-		}
-		v.Verdict = Unknown
+	default:
+		v.Verdict = Sound
 	}
 }
 
@@ -160,11 +221,11 @@ func ObjectSize(object core.Object) int64 {
 }
 
 // JudgeSize compares the length of a regular file with the recorded one; a file of which only segments are recorded must
-// reach to the end of the last, atLeast. It returns nil if nothing is wrong.
-func JudgeSize(object core.Object, atLeast int64, where string, found int64) *Finding {
+// reach to the end of the last. It returns nil if nothing is wrong.
+func JudgeSize(object core.Object, where string, found int64) *Finding {
 	expected := ObjectSize(object)
 	if expected < 0 {
-		expected = max(found, atLeast)
+		expected = max(found, object.AtLeast)
 	}
 	if found == expected {
 		return nil
@@ -175,6 +236,17 @@ func JudgeSize(object core.Object, atLeast int64, where string, found int64) *Fi
 	}
 	f.ExpectedBytes, f.FoundBytes = &expected, &found
 	return f
+}
+
+// JudgeSum compares the checksum that a file system keeps of a file with the recorded ones; nil if nothing is wrong.
+func JudgeSum(object core.Object, where string, found uint32, size int64) *Finding {
+	if finding := JudgeSize(object, where, size); finding != nil {
+		return finding
+	}
+	if expected := object.Checksums.Whole(size); found != expected {
+		return newFinding(Corrupt, object, where, fmt.Sprintf("the file system's checksum of it is %08x, the recorded one %08x", found, expected))
+	}
+	return nil
 }
 
 // JudgeError classes the failure to look at an object or to read it.

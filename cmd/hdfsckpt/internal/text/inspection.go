@@ -57,20 +57,29 @@ func durabilityText(durability string) string {
 }
 
 func objectTotals(t report.Totals) string {
-	parts := []string{recorded(t.Objects, "file", t.ObjectBytes, t.UnknownSizes)}
+	parts := []string{filesText(t.Inventory)}
 	switch {
 	case t.Objects == 0:
-	case t.ChecksummedObjects == 0:
+	case t.Checksummed == 0:
 		parts = append(parts, "without checksums")
-	case t.ChecksummedObjects == t.Objects:
+	case t.Checksummed == t.Objects:
 		parts = append(parts, "with checksums")
 	default:
-		parts = append(parts, fmt.Sprintf("%d with checksums", t.ChecksummedObjects))
+		parts = append(parts, fmt.Sprintf("%d with checksums", t.Checksummed))
 	}
 	if t.Directories > 0 {
 		parts = append(parts, Count(t.Directories, "directory")+" of merged files")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// filesText shows how many files there are, and how many of them other checkpoints may need.
+func filesText(i report.Inventory) string {
+	text := recorded(i.Objects, "file", i.Bytes, i.UnknownSizes)
+	if i.Shared > 0 {
+		text += fmt.Sprintf(", %d shared %s", i.Shared, Size(i.SharedBytes))
+	}
+	return text
 }
 
 func propertiesText(p *report.Properties) string {
@@ -117,6 +126,9 @@ func operatorNode(p *Printer, root *Node, o *report.Operator, whole int64) {
 	}
 	for _, group := range o.Handles {
 		node.Add(groupText(group))
+	}
+	if o.Files.Objects > 0 {
+		node.Add("files: " + filesText(o.Files))
 	}
 	if len(o.Subtasks) > 0 {
 		subtasks := node.Add("subtasks")

@@ -17,7 +17,7 @@ func TestInspectionShowsWhatIsOutOfTheOrdinary(t *testing.T) {
 		Metadata:     report.MetadataFile{Bytes: 2048, Version: 3, Checksum: true},
 		Footer:       &report.Footer{Created: time.Unix(0, 0).UTC(), Kind: "unknown", Durability: "default"},
 		Properties:   &report.Properties{Null: true},
-		Totals:       report.Totals{Subtasks: 2, StateBytes: 100, Objects: 3, ObjectBytes: 50, UnknownSizes: 1, ChecksummedObjects: 2},
+		Totals:       report.Totals{Subtasks: 2, StateBytes: 100, Inventory: report.Inventory{Objects: 3, Bytes: 50, UnknownSizes: 1, Checksummed: 2}},
 		MasterStates: []report.MasterState{{Name: "hook\n", Version: 2, Bytes: 7}},
 		Operators: []report.Operator{
 			{

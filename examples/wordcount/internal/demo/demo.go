@@ -3,48 +3,57 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/job"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/oracle"
+	"github.com/hdfsckpt/hdfsckpt/fsurl"
 )
 
-// maxLives bounds how often the job is started.
-const maxLives = 1000
+const (
+	// maxLives bounds how often the job is started.
+	maxLives = 1000
+	// removeTime bounds how long the removal of the demo's directory may take.
+	removeTime = 30 * time.Second
+)
 
 // Options of the demo.
 type Options struct {
 	Job   job.Options
 	Kills int
 	Seed  uint64
-	// Dir is where the checkpoints go; "" is a temporary directory. Nothing is left behind in either.
+	// Dir is where the checkpoints go, a URL or a path; "" is the temporary directory. Nothing is left behind there.
 	Dir string
-	Out io.Writer
+	// Disturbances are command lines, each of which is run once, in this order, between the kills.
+	Disturbances [][]string
+	Out          io.Writer
 }
 
 // Run runs the demo. The error says what differs, if anything does.
 func Run(ctx context.Context, opts Options) (err error) {
 	begin := time.Now()
 	if opts.Seed == 0 {
-		opts.Seed = rand.Uint64()
+		opts.Seed = mathrand.Uint64()
 	}
-	dir, err := os.MkdirTemp(opts.Dir, "wordcount-demo-")
+	opts.Out = &lockedWriter{w: opts.Out}
+	base, remove, err := workDir(ctx, opts.Dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return err
-	}
-	opts.Job.Base = dir
+	defer func() { err = errors.Join(err, remove()) }()
+	opts.Job.Base = base
 	fmt.Fprintf(opts.Out, "counting %s, %d passes, %d workers; %d kills, seed %d\n",
 		opts.Job.Input, opts.Job.Passes, opts.Job.Workers, opts.Kills, opts.Seed)
 	expected, err := oracle.Count(opts.Job.Input, uint64(opts.Job.Passes)) //nolint:gosec // positive
@@ -58,7 +67,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 	if err != nil {
 		return err
 	}
-	counted, position, err := job.Result(ctx, dir, pointer)
+	counted, position, err := job.Result(ctx, pointer)
 	if err != nil {
 		return fmt.Errorf("read the result: %w", err)
 	}
@@ -67,7 +76,43 @@ func Run(ctx context.Context, opts Options) (err error) {
 		return fmt.Errorf("the result is WRONG: %w", err)
 	}
 	fmt.Fprintf(opts.Out, "the counts of all %d words are exactly right\n", len(counted))
-	return s.tally.enough(opts.Kills)
+	return s.tally.enough(opts.Kills, len(opts.Disturbances))
+}
+
+// workDir makes a directory of its own below parent and returns its URL and what removes it.
+func workDir(ctx context.Context, parent string) (base string, remove func() error, err error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	if parent, err = job.Place(ctx, parent); err != nil {
+		return "", nil, err
+	}
+	fsys, name, err := fsurl.Open(ctx, parent, fsurl.Options{})
+	if err != nil {
+		return "", nil, err
+	}
+	name = path.Join(name, "wordcount-demo-"+strings.ToLower(rand.Text()))
+	if err := fsys.MkdirAll(ctx, name); err != nil {
+		return "", nil, errors.Join(err, fsys.Close())
+	}
+	return core.Qualify(fsys.URI(), name), func() error {
+		// Also after an interruption.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+		defer cancel()
+		return errors.Join(fsys.RemoveAll(ctx, name), fsys.Close())
+	}, nil
+}
+
+// lockedWriter lets several goroutines write whole lines.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
 }
 
 // Compare returns an error that names the first few words whose counts differ.

@@ -23,7 +23,11 @@ type saboteur struct {
 	random  *rand.Rand
 	workers int
 	left    int // kills still to do
+	strikes int
+	disturb *disturber
 	tally   tally
+
+	complaints lastBytes
 
 	mu        sync.Mutex
 	processes map[int]*os.Process // the workers of the current attempt, by index
@@ -33,6 +37,7 @@ func newSaboteur(opts Options) *saboteur {
 	return &saboteur{
 		opts: opts, random: rand.New(rand.NewPCG(opts.Seed, 1)), //nolint:gosec // a repeatable sequence is wanted
 		workers: opts.Job.Workers, left: opts.Kills, processes: map[int]*os.Process{},
+		disturb: &disturber{commands: opts.Disturbances, out: opts.Out},
 	}
 }
 
@@ -44,6 +49,10 @@ var errKilled = errors.New("killed")
 
 // run starts the job again and again until it is done.
 func (s *saboteur) run(ctx context.Context) (pointer string, err error) {
+	defer func() {
+		s.tally.disturbances = s.disturb.done()
+		err = errors.Join(err, s.disturb.failure)
+	}()
 	for range maxLives {
 		s.tally.lives++
 		pointer, err := s.live(ctx)
@@ -66,7 +75,7 @@ func (s *saboteur) live(ctx context.Context) (pointer string, err error) {
 	}
 	defer s.killWorkers() // those of a dead job end by themselves, but the directory must not outlive us
 	killed := false
-	pointer, readErr := s.watch(stdout, func() {
+	pointer, readErr := s.watch(ctx, stdout, func() {
 		killed = true
 		_ = command.Process.Kill() // SIGKILL; if the process is gone, Wait tells
 	})
@@ -77,7 +86,7 @@ func (s *saboteur) live(ctx context.Context) (pointer string, err error) {
 	case killed:
 		return "", errKilled
 	case waitErr != nil:
-		return "", fmt.Errorf("the job failed: %w", waitErr)
+		return "", fmt.Errorf("the job failed: %w: %s", waitErr, s.complaints.String())
 	case readErr != nil:
 		return "", readErr
 	case pointer == "":
@@ -91,14 +100,15 @@ func (s *saboteur) command(ctx context.Context) *exec.Cmd {
 	command := exec.CommandContext(ctx, o.Worker[0], "run", "--dir", o.Base, "--input", o.Input, //nolint:gosec // our own command line
 		"--passes", strconv.FormatInt(o.Passes, 10), "--chunk", strconv.FormatInt(o.ChunkBytes, 10),
 		"--workers", strconv.Itoa(s.workers), "--interval", o.Interval.String(), "--retain", strconv.Itoa(o.Retain))
-	command.Stderr = io.Discard // a killed worker's complaints are expected
+	s.complaints.reset() // a killed worker's are expected; those of a job that fails are shown
+	command.Stderr = &s.complaints
 	command.WaitDelay = time.Second
 	return command
 }
 
 // watch follows the events of one life and kills at random moments, each some time after a restore or the start. It
 // returns when the job's output ends.
-func (s *saboteur) watch(stdout io.Reader, killJob func()) (pointer string, err error) {
+func (s *saboteur) watch(ctx context.Context, stdout io.Reader, killJob func()) (pointer string, err error) {
 	var timer *time.Timer
 	defer func() {
 		if timer != nil {
@@ -108,7 +118,7 @@ func (s *saboteur) watch(stdout io.Reader, killJob func()) (pointer string, err 
 	due := make(chan struct{}, 1)
 	commits := 1 + s.random.IntN(maxCommitsBetween)
 	plan := func() {
-		if commits--; s.left > 0 && timer == nil && commits <= 0 {
+		if commits--; s.left+s.disturb.left() > 0 && timer == nil && commits <= 0 {
 			delay := time.Duration(s.random.Int64N(int64(4 * s.opts.Job.Interval)))
 			timer = time.AfterFunc(delay, func() { due <- struct{}{} })
 		}
@@ -131,7 +141,7 @@ func (s *saboteur) watch(stdout io.Reader, killJob func()) (pointer string, err 
 			}
 		case <-due:
 			timer, commits = nil, 1+s.random.IntN(maxCommitsBetween)
-			s.kill(killJob)
+			s.strike(ctx, killJob)
 		}
 	}
 }
@@ -152,19 +162,32 @@ func (s *saboteur) read(stdout io.Reader) <-chan job.Event {
 	return events
 }
 
+// strike disturbs or kills, by turns while there is something left of both.
+func (s *saboteur) strike(ctx context.Context, killJob func()) {
+	s.strikes++
+	if s.left > 0 && (s.strikes%2 == 0 || s.disturb.left() == 0) {
+		s.kill(killJob)
+		return
+	}
+	if s.disturb.next(ctx) {
+		fmt.Fprintf(s.opts.Out, "after %d checkpoints: %s\n", s.tally.checkpoints, s.disturb.current)
+	}
+}
+
 // kill kills one worker or the whole job. Every other kill of the job is followed by another number of workers.
 func (s *saboteur) kill(killJob func()) {
 	s.left--
 	if s.left%2 == 0 {
 		s.tally.jobKills++
-		fmt.Fprintf(s.opts.Out, "kill -9 of the job and its %d workers after %d checkpoints", s.workers, s.tally.checkpoints)
+		before := s.workers
 		killJob()
 		s.killWorkers()
 		if s.tally.jobKills%2 == 1 {
 			s.workers = 1 + s.workers%4
 			s.tally.rescaled++
 		}
-		fmt.Fprintf(s.opts.Out, "; it goes on with %d\n", s.workers)
+		fmt.Fprintf(s.opts.Out, "kill -9 of the job and its %d workers after %d checkpoints; it goes on with %d\n",
+			before, s.tally.checkpoints, s.workers)
 		return
 	}
 	s.tally.workerKills++

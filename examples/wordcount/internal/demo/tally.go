@@ -21,7 +21,9 @@ type tally struct {
 	workerKills int
 	restores    int
 	rescaled    int
-	bytes       int64
+	// disturbances are the commands that have ended without an error.
+	disturbances int
+	bytes        int64
 }
 
 func (t *tally) note(event job.Event) {
@@ -45,8 +47,10 @@ func (t *tally) print(w io.Writer, position int64, took time.Duration) {
 }
 
 // enough tells if too little happened for the result to mean something.
-func (t *tally) enough(kills int) error {
+func (t *tally) enough(kills, disturbances int) error {
 	switch {
+	case t.disturbances < disturbances:
+		return fmt.Errorf("only %d of %d disturbances took place; give more passes", t.disturbances, disturbances)
 	case t.jobKills+t.workerKills < kills:
 		return fmt.Errorf("only %d of %d kills took place; give more passes", t.jobKills+t.workerKills, kills)
 	case t.checkpoints < minCheckpoints:

@@ -18,15 +18,19 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/corpus"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/counts"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/worker"
-	"github.com/hdfsckpt/hdfsckpt/localfs"
+	"github.com/hdfsckpt/hdfsckpt/fsurl"
 )
 
-// maxAttempts bounds how often the workers are restored one time after the other without a checkpoint in between.
-const maxAttempts = 5
+const (
+	// maxAttempts bounds how often the workers are restored one time after the other without a checkpoint in between.
+	maxAttempts = 10
+	// retryPause is between two attempts if the storage was not available: HDFS avoids a dead DataNode after some seconds.
+	retryPause = 2 * time.Second
+)
 
 // Options of the job.
 type Options struct {
-	Base       string // directory of the checkpoint storage
+	Base       string // directory of the checkpoint storage, a URL or a path
 	Input      string // root of the source tree
 	ChunkBytes int64
 	Passes     int64
@@ -74,31 +78,49 @@ func Run(ctx context.Context, opts Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(opts.Base, 0o700); err != nil {
+	if opts.Base, err = Place(ctx, opts.Base); err != nil {
 		return "", err
 	}
 	j := &Job{opts: opts, input: input, end: opts.Passes * input.Chunks()}
 	for {
 		pointer, err := j.attempt(ctx)
-		if !errors.Is(err, errWorkerLost) {
+		unavailable := errors.Is(err, core.ErrUnavailable) // a DataNode has died, the NameNode starts again
+		if !unavailable && !errors.Is(err, errWorkerLost) {
 			return pointer, err
 		}
 		if j.failed.Add(1) == maxAttempts {
 			return "", fmt.Errorf("gave up after %d attempts without a checkpoint: %w", maxAttempts, err)
 		}
 		j.emit(Event{Event: "failed", Reason: err.Error()})
+		if unavailable {
+			if err := pause(ctx); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+// pause gives the storage time to recover.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(retryPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
 // attempt restores the last checkpoint and works until the end or until a worker is lost.
 func (j *Job) attempt(ctx context.Context) (pointer string, err error) {
-	fsys, err := localfs.Open(j.opts.Base, localfs.Options{})
+	fsys, base, err := fsurl.Open(ctx, j.opts.Base, fsurl.Options{})
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, fsys.Close()) }()
-	storage, err := core.NewStorage(fsys, j.opts.Base, JobID(), core.Options{
-		SavepointDir: core.Qualify(fsys.URI(), j.opts.Base+"/savepoints"),
+	storage, err := core.NewStorage(fsys, base, JobID(), core.Options{
+		SavepointDir: core.Qualify(fsys.URI(), base+"/savepoints"),
 		OwnerName:    fmt.Sprintf("pid %d", os.Getpid()),
 	})
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/core/coordinator"
 	"github.com/hdfsckpt/hdfsckpt/core/metadata"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/worker"
-	"github.com/hdfsckpt/hdfsckpt/localfs"
+	"github.com/hdfsckpt/hdfsckpt/fsurl"
 )
 
 // Result reads the counts and the position of a checkpoint or savepoint of the job, every byte verified.
-func Result(ctx context.Context, base, pointer string) (words map[string]uint64, position int64, err error) {
-	fsys, err := localfs.Open(base, localfs.Options{})
+func Result(ctx context.Context, pointer string) (words map[string]uint64, position int64, err error) {
+	opener, err := fsurl.NewOpener(fsurl.Options{})
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { err = errors.Join(err, fsys.Close()) }()
-	open := core.OnlyOn(fsys)
+	defer func() { err = errors.Join(err, opener.Close()) }()
+	open := opener.Open
 	completed, err := core.ResolvePointer(ctx, open, pointer)
 	if err != nil {
 		return nil, 0, err

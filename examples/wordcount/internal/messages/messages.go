@@ -20,7 +20,7 @@ type Hello struct {
 type Assign struct {
 	Index       int        `json:"index"`
 	Parallelism int        `json:"parallelism"`
-	Base        string     `json:"base"` // directory of the checkpoint storage
+	Base        string     `json:"base"` // directory of the checkpoint storage, a URL or a path
 	Job         core.JobID `json:"job"`
 	Input       Input      `json:"input"`
 	Position    int64      `json:"position"` // chunks that are counted already

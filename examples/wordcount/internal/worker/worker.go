@@ -16,7 +16,7 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/counts"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/messages"
 	"github.com/hdfsckpt/hdfsckpt/examples/wordcount/internal/transport"
-	"github.com/hdfsckpt/hdfsckpt/localfs"
+	"github.com/hdfsckpt/hdfsckpt/fsurl"
 )
 
 // UID ties the state of the counting operator to it across restarts.
@@ -64,20 +64,20 @@ func Run(ctx context.Context, address string, hello messages.Hello) error {
 	if err != nil {
 		return err
 	}
-	fsys, err := localfs.Open(assign.Base, localfs.Options{})
+	fsys, base, err := fsurl.Open(ctx, assign.Base, fsurl.Options{})
 	if err != nil {
 		return err
 	}
 	w := &Worker{conn: conn, assign: assign, position: assign.Position, limit: assign.Position}
-	err = w.run(ctx, fsys)
+	err = w.run(ctx, fsys, base)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return errors.Join(err, fsys.Close())
 }
 
-func (w *Worker) run(ctx context.Context, fsys core.FileSystem) error {
-	if err := w.prepare(ctx, fsys); err != nil {
+func (w *Worker) run(ctx context.Context, fsys core.FileSystem, base string) error {
+	if err := w.prepare(ctx, fsys, base); err != nil {
 		return err
 	}
 	received := make(chan frame)
@@ -104,9 +104,9 @@ func (w *Worker) run(ctx context.Context, fsys core.FileSystem) error {
 }
 
 // prepare opens the storage and the input and restores the state.
-func (w *Worker) prepare(ctx context.Context, fsys core.FileSystem) error {
+func (w *Worker) prepare(ctx context.Context, fsys core.FileSystem, base string) error {
 	var err error
-	if w.storage, err = core.NewStorage(fsys, w.assign.Base, w.assign.Job, core.Options{}); err != nil {
+	if w.storage, err = core.NewStorage(fsys, base, w.assign.Job, core.Options{}); err != nil {
 		return err
 	}
 	if w.input, err = corpus.Scan(w.assign.Input.Root, w.assign.Input.ChunkBytes); err != nil {
