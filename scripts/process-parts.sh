@@ -5,8 +5,19 @@ process_parts() {
   part demo make --no-print-directory demo
   if [ -d testenv ]; then
     part "real servers" real_servers
+    part "memory on a million objects" many_objects
     part "kill -9 sweep on HDFS (${KILLS_HDFS:-20})" kill9 HDFSCKPT_KILL9_HDFS "${KILLS_HDFS:-20}" AcknowledgedCheckpointOnHDFSSurvivesKill9
+    if command -v java >/dev/null && command -v mvn >/dev/null || [ -n "${HDFSCKPT_REQUIRE:-}" ]; then
+      part "demo on HDFS" make --no-print-directory demo-hdfs
+    else
+      left_out "demo on HDFS" "it needs a JDK and Maven"
+    fi
   fi
+}
+
+# The same test runs with a tenth of it in check.
+many_objects() {
+  HDFSCKPT_MANY_OBJECTS=1000000 go test -count=1 -timeout 30m -run TestMemoryDoesNotGrowWithTheMetadata ./cmd/hdfsckpt
 }
 
 # testenv itself, which installs what is missing; then every package whose tests ask it for servers, and kerberos, whose tests
