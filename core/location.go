@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 )
 
 // maxSavepointAttempts is how many random directory names are tried for a savepoint, as in Flink.
@@ -18,6 +19,8 @@ type PendingLocation struct {
 	id        int64
 	savepoint bool
 	mark      string // of a savepoint, see savepointmark.go
+	// fresh: Begin has just seen that there is no metadata; the first stream need not look again.
+	fresh atomic.Bool
 }
 
 // Begin makes the directory of checkpoint id, durably, and returns its location. An id that has a complete checkpoint, or
@@ -33,6 +36,7 @@ func (o *Owner) Begin(ctx context.Context, id int64) (*PendingLocation, error) {
 		return nil, err
 	}
 	l := &PendingLocation{Location: o.storage.checkpointLocation(id), owner: o, id: id}
+	l.fresh.Store(true)
 	if err := l.fsys.MkdirAll(ctx, l.metadataDir()); err != nil {
 		return nil, err
 	}

@@ -18,14 +18,16 @@ type MetadataStream struct {
 }
 
 // CreateMetadataStream opens the stream of the location's checkpoint. If the checkpoint already has a `_metadata`, the
-// error is fs.ErrExist; if the owner was fenced, ErrFenced.
+// error is fs.ErrExist, here or at the latest from CloseAndFinalize; if the owner was fenced, ErrFenced.
 func (l *PendingLocation) CreateMetadataStream(ctx context.Context) (*MetadataStream, error) {
 	final := l.MetadataName()
-	switch _, err := l.fsys.Stat(ctx, final); {
-	case err == nil:
-		return nil, &fs.PathError{Op: "create", Path: final, Err: fmt.Errorf("%w: the checkpoint is already complete", fs.ErrExist)}
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+	if !l.fresh.CompareAndSwap(true, false) {
+		switch _, err := l.fsys.Stat(ctx, final); {
+		case err == nil:
+			return nil, &fs.PathError{Op: "create", Path: final, Err: fmt.Errorf("%w: the checkpoint is already complete", fs.ErrExist)}
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
 	}
 	temp, err := l.metadataTemp()
 	if err != nil {

@@ -114,6 +114,10 @@ func TestStorageRefusesACheckpointThatIsComplete(t *testing.T) {
 	_, err = owner.Begin(ctx, 177)
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.ErrorContains(t, err, r.chk(177))
+	stream, err := again.CreateMetadataStream(ctx) // it has seen that there was none
+	require.NoError(t, err)
+	_, err = stream.CloseAndFinalize()
+	require.ErrorIs(t, err, fs.ErrExist)
 	_, err = again.CreateMetadataStream(ctx)
 	require.ErrorIs(t, err, fs.ErrExist)
 	requireIntact(t, r.mem, c)

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"path"
 	"sync/atomic"
 	"testing"
@@ -316,7 +317,8 @@ func TestAMetadataFileOfSomebodyElseIsLeftAlone(t *testing.T) {
 		return w.ackAll(ctx, tr)
 	})
 	_, err := w.c.TriggerCheckpoint(t.Context())
-	require.ErrorContains(t, err, "already complete")
+	require.ErrorIs(t, err, fs.ErrExist)
+	require.ErrorContains(t, err, metadataName(2))
 	require.Equal(t, []int64{2}, w.abortedIDs())
 	require.Contains(t, tree(t, fsys, jobDir), metadataName(2))
 	requireRestorable(t, fsys, path.Dir(metadataName(1)))
