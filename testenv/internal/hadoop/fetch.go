@@ -2,6 +2,7 @@ package hadoop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"os/user"
@@ -29,11 +30,11 @@ type Parts struct {
 
 var versionOfPom = regexp.MustCompile(`<hadoop.version>([^<]+)</hadoop.version>`)
 
-// Version returns the version of Hadoop that a pom names.
+// Version returns the version of Hadoop that a pom names, "" if it names none.
 func Version(pom []byte) string {
 	version := versionOfPom.FindSubmatch(pom)
 	if version == nil {
-		return "unknown"
+		return ""
 	}
 	return string(version[1])
 }
@@ -45,7 +46,11 @@ func (c Cache) Prepare(ctx context.Context, say func(string), train func(Parts) 
 	if err != nil {
 		return Parts{}, err
 	}
-	dir := filepath.Join(c.Dir, fmt.Sprintf("hadoop-%s-%s", Version(c.Pom), jdk.Digest(c.Pom)))
+	version := Version(c.Pom)
+	if version == "" {
+		return Parts{}, errors.New("the pom names no hadoop.version")
+	}
+	dir := filepath.Join(c.Dir, fmt.Sprintf("hadoop-%s-%s", version, jdk.Digest(c.Pom)))
 	lock, err := lockfile.Wait(ctx, dir+".lock", lockfile.Exclusive)
 	if err != nil {
 		return Parts{}, err
