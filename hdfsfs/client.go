@@ -3,6 +3,8 @@ package hdfsfs
 import (
 	"context"
 	"time"
+
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/blockread"
 )
 
 // client is what this package needs of HDFS, so that there can be more than one. A client does what it is told and says what
@@ -17,10 +19,6 @@ type client interface {
 	// create makes a file exclusively; the parent must exist.
 	create(ctx context.Context, name string, spec createSpec) (clientWriter, error)
 	stat(ctx context.Context, name string) (status, error)
-	// open prepares to read the file of that status, whatever has become of its name.
-	open(ctx context.Context, file status) (clientReader, error)
-	// list prepares to list the directory of that status, whatever has become of its name.
-	list(ctx context.Context, dir status) (clientListing, error)
 	mkdirs(ctx context.Context, name string, perm uint32) error
 	// rename is atomic. If replace is false it fails with FileAlreadyExistsException where newname is taken by anything; if it is
 	// true a file is replaced, and a directory only by a file never.
@@ -35,17 +33,47 @@ type client interface {
 	wait()
 }
 
+// streamClient is a client that is told what it opens, and whose reads may hang. FS reads through blocks of its own then, and leaves them behind.
+type streamClient interface {
+	client
+	// open prepares to read the file of that status, whatever has become of its name.
+	open(ctx context.Context, file status) (clientReader, error)
+	// list prepares to list the directory of that status, whatever has become of its name.
+	list(ctx context.Context, dir status) (clientListing, error)
+}
+
+// directClient is a client whose reads end with their contexts, so that they may have the caller's memory and goroutine. It finds
+// out itself what is not readable, or no directory, which saves a call.
+type directClient interface {
+	client
+	// openDirect opens a file. The context governs it.
+	openDirect(ctx context.Context, name string) (*blockread.File, error)
+	// listDirect prepares to list a directory, whatever becomes of its name after the first page.
+	listDirect(name string) clientListing
+	// checksum returns the CRC32C of a file, and its length.
+	checksum(ctx context.Context, name string) (uint32, int64, error)
+}
+
 // features are what one client can do and another cannot.
 type features struct {
-	// sync: clientWriter.sync gives bytes their durability.
+	// sync: clientWriter.sync gives bytes their durability, and files can be synced.
 	sync bool
+	// repeats: a call whose answer is lost is repeated under its number until it is answered, so that there is nothing to find out.
+	repeats bool
 }
 
 // createSpec says how a file is made.
 type createSpec struct {
 	perm        uint32
-	replication int
-	blockSize   int64
+	replication int   // 0: what the NameNode says
+	blockSize   int64 // the same
+	// minReplicas is how many DataNodes must have each block, as core.CreateOptions say; a client that cannot see to it leaves that
+	// to FS.
+	minReplicas int
+	// synced: the DataNodes fsync what is synced, and each block at its end. Only a client with features.sync is asked for it.
+	synced bool
+	// storagePolicy is the name of one; "" is that of the directory.
+	storagePolicy string
 }
 
 // status is what the NameNode tells of a file or a directory.

@@ -87,7 +87,7 @@ func TestHowFilesAreMadeIsReadFromOptionsThenFromTheConfiguration(t *testing.T) 
 	require.NoError(t, err)
 	require.Equal(t, settings{replication: 1, blockSize: 1 << 20, umask: 0o077},
 		settings{replication: s.replication, blockSize: s.blockSize, umask: s.umask})
-	_, err = resolve("nn:8020", Options{User: "alice", ConfDir: confWith(t, "dfs.replication=x", "dfs.blocksize=x", "fs.permissions.umask-mode=u=rwx")})
+	_, err = resolve("nn:8020", Options{User: "alice", ConfDir: confWith(t, "dfs.replication=x", "dfs.blocksize=x", "fs.permissions.umask-mode=xyz")})
 	for _, key := range []string{"dfs.replication", "dfs.blocksize", "fs.permissions.umask-mode"} {
 		require.ErrorContains(t, err, key)
 	}

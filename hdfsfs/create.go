@@ -20,7 +20,7 @@ func (f *FS) Create(ctx context.Context, name string, opts core.CreateOptions) (
 	if err := f.checkOptions(opts); err != nil {
 		return nil, core.PathError("create", name, err)
 	}
-	w, err := call(ctx, f, func() (*writer, error) { return f.create(ctx, name, opts.MinReplicas) }, (*writer).discardNow)
+	w, err := call(ctx, f, func() (*writer, error) { return f.create(ctx, name, opts) }, (*writer).discardNow)
 	if err != nil {
 		return nil, core.PathError("create", name, err)
 	}
@@ -39,11 +39,15 @@ func (f *FS) checkOptions(opts core.CreateOptions) error {
 }
 
 // create claims the name. A failure leaves nothing behind, unless the NameNode could not be reached to say so.
-func (f *FS) create(ctx context.Context, name string, minReplicas int) (*writer, error) {
+func (f *FS) create(ctx context.Context, name string, opts core.CreateOptions) (*writer, error) {
 	if name == f.opts.Base {
 		return nil, fs.ErrExist
 	}
-	spec := createSpec{perm: uint32(0o666 &^ f.settings.umask), replication: f.settings.replication, blockSize: f.settings.blockSize}
+	durability, _ := f.caps.Resolve(opts.Durability)
+	spec := createSpec{
+		perm: uint32(0o666 &^ f.settings.umask), replication: f.settings.replication, blockSize: f.settings.blockSize,
+		minReplicas: opts.MinReplicas, synced: durability == core.Synced, storagePolicy: f.opts.StoragePolicy,
+	}
 	var cw clientWriter
 	err := f.retry(ctx, func() (err error) {
 		cw, err = f.client.create(ctx, name, spec)
@@ -58,7 +62,7 @@ func (f *FS) create(ctx context.Context, name string, minReplicas int) (*writer,
 	w := &writer{
 		fs: f, ctx: ctx, name: name, client: cw, slots: make(chan struct{}, maxBlocks), stop: make(chan struct{}), discarded: make(chan struct{}),
 	}
-	if w.minReplicas, err = replicasWanted(cw.status(), minReplicas); err == nil {
+	if w.minReplicas, err = replicasWanted(cw.status(), opts.MinReplicas); err == nil {
 		err = usableLayout(cw.status())
 	}
 	if err == nil {

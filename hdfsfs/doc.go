@@ -3,33 +3,39 @@
 //
 //	fsys, err := hdfsfs.Open(ctx, "ns1", hdfsfs.Options{})   // HADOOP_CONF_DIR says where ns1 is
 //
-// The client underneath is github.com/colinmarc/hdfs; what it does not do well enough for checkpoints is done here, or refused.
-// The page docs/hdfs.md tells operators the same.
+// There are two clients underneath, see [Options].Client: [ClientNative], this project's own, which is the default without
+// Kerberos, and [ClientLibrary], github.com/colinmarc/hdfs; what that does not do well enough for checkpoints is done here, or
+// refused. The page docs/hdfs.md tells operators the same.
 //
 // # Durability
 //
-// Only core.Replicated is declared. When Close of a Writer returns nil, every block of the file has been acknowledged by all
-// DataNodes of its pipeline, which were at least CreateOptions.MinReplicas, and the NameNode has closed the file. They hold it in
-// memory and on its way to the disk: nothing is fsynced, unless the DataNodes run with dfs.datanode.synconclose. Sync is not
-// supported, because the client cannot tell before Close what DataNodes have.
+// core.Replicated: when Close of a Writer returns nil, every block of the file has been acknowledged by all DataNodes of its
+// pipeline, which were at least CreateOptions.MinReplicas, and the NameNode has closed the file. They hold it in memory and on its
+// way to the disk: nothing is fsynced, unless the DataNodes run with dfs.datanode.synconclose.
+//
+// core.Synced, with the native client, which then is the default: each of those DataNodes has also fsynced each block. Sync does
+// the same for what was written so far, which other clients then can read; with core.Replicated it does so without fsync. With
+// the library's client Sync is not supported, because that cannot tell before Close what DataNodes have.
 //
 // # Writing
 //
-// There is no recovery: a file of which a DataNode or the NameNode fails is failed, with core.ErrUnavailable, and the caller
-// writes another one. A DataNode's failure may be seen only at the end of the block, and the NameNode may name a dead DataNode
-// again until it has noticed. Close never succeeds after any failure. It waits up to Options.CloseTimeout until the NameNode
-// has heard of the replicas, and then the file is failed. Keep files within a block (Options.BlockSize): between two blocks the
-// NameNode is needed.
+// The native client goes on when DataNodes fail or hang and when the NameNode is away for a while; a file fails with
+// core.ErrUnavailable when fewer than MinReplicas DataNodes are left. The library's client has no recovery: a file of which a
+// DataNode or the NameNode fails is failed, and the caller writes another one; keep files within a block (Options.BlockSize).
+// Close never succeeds after any failure. It waits up to Options.CloseTimeout until the NameNode has heard of the replicas, and
+// then the file is failed.
 //
 // Abort removes a file by the number of its inode: wherever it was moved, and no other that took its name. A Writer whose file
-// was removed, or is another's by lease recovery, fails with fs.ErrNotExist.
+// was removed, or is another's by lease recovery, fails with fs.ErrNotExist. A file whose writer has died keeps its name taken
+// until it is removed, moved or replaced.
 //
 // # Reading
 //
-// Readers read the inode that they were opened for, whatever becomes of its name. The checksums that HDFS keeps for each
-// dfs.bytes-per-checksum bytes are verified, and a damaged replica is passed over for a good one; if there is none, the error
-// is core.ErrCorrupt. That holds for files written with at least as many bytes per checksum as the NameNode's default, and with
-// checksums at all. ReadAt uses a connection for each goroutine that reads at a time.
+// Readers read the inode that they were opened for, whatever becomes of its name. The checksums that HDFS keeps are verified,
+// and a damaged replica is passed over for a good one; if there is none, the error is core.ErrCorrupt. The native client
+// verifies whatever the writer of the file has chosen, refuses replicas without checksums, reports damaged ones to the NameNode,
+// and reads into the caller's memory. For the library's client the promise holds for files written with at least as many bytes
+// per checksum as the NameNode's default, and with checksums at all.
 //
 // # Renames
 //
@@ -46,13 +52,15 @@
 //
 // # What is refused
 //
-// With errors.ErrUnsupported: files and directories with erasure coding or in an encryption zone, which the client would read
-// or write wrongly; clusters that ask for more than authentication of data transfer (dfs.data.transfer.protection without
-// "authentication", dfs.encrypt.data.transfer). With hadoop.rpc.protection=privacy answers are encrypted, but requests, with the
-// names of files, are not; and two callers who remove one name at the same time may both be told that they did.
+// With errors.ErrUnsupported: files with erasure coding or in an encryption zone, and with the library's client new files in
+// erasure-coded directories, which it would write wrongly; clusters that ask for more than authentication of data transfer
+// (dfs.data.transfer.protection without "authentication", dfs.encrypt.data.transfer); the native client with Kerberos. With
+// hadoop.rpc.protection=privacy answers are encrypted, but requests, with the names of files, are not; and two callers who
+// remove one name at the same time may both be told that they did.
 //
 // # Costs
 //
-// Each failed write may leave a goroutine and about 0.25 MiB in the client underneath until the process ends; [FS.Counts] counts
-// them. Each connection to the NameNode renews its leases once a second.
+// The native client has one connection to the NameNode, and renews its leases every 30 s while files are open. With the library's
+// client each failed write may leave a goroutine and about 0.25 MiB until the process ends; [FS.Counts] counts them; each of its
+// connections to the NameNode renews its leases once a second.
 package hdfsfs

@@ -7,17 +7,19 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/conf"
 	"github.com/hdfsckpt/hdfsckpt/testenv"
 )
 
 // setErasureCoding asks the NameNode, by WebHDFS, to keep the new files of a directory erasure-coded.
 func setErasureCoding(ctx context.Context, c *testenv.Cluster, dir string) error {
-	conf, err := loadConf(c.ConfDir())
+	site, err := conf.Load(conf.Source{Dir: c.ConfDir()})
 	if err != nil {
 		return err
 	}
+	address, _ := site.Get("dfs.namenode.http-address")
 	query := url.Values{"op": {"SETECPOLICY"}, "ecpolicy": {"XOR-2-1-1024k"}, "user.name": {c.Credentials("").User}}
-	u := url.URL{Scheme: "http", Host: conf["dfs.namenode.http-address"], Path: "/webhdfs/v1" + dir, RawQuery: query.Encode()}
+	u := url.URL{Scheme: "http", Host: address, Path: "/webhdfs/v1" + dir, RawQuery: query.Encode()}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, u.String(), nil)
 	if err != nil {
 		return err

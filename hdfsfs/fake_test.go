@@ -21,6 +21,7 @@ type fakeClient struct {
 	after func(method, name string) error
 
 	replicas int // what finish reports
+	can      features
 	closed   chan struct{}
 
 	mu     sync.Mutex
@@ -46,7 +47,7 @@ func newFake() *fakeClient {
 // onFake returns a file system on a fake, which the test closes.
 func onFake(t *testing.T, c *fakeClient, o Options) *FS {
 	t.Helper()
-	f := newFS(c, settings{authority: "fake", umask: defaultUmask}, o.withDefaults())
+	f := newFS(c, settings{authority: "fake", umask: 0o022}, o.withDefaults())
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f
 }
@@ -83,8 +84,7 @@ func (c *fakeClient) find(name string) (string, *fakeFile) {
 	}
 	return "", nil
 }
-
-func (c *fakeClient) features() features { return features{} }
+func (c *fakeClient) features() features { return c.can }
 
 func (c *fakeClient) create(_ context.Context, name string, spec createSpec) (clientWriter, error) {
 	if err := c.begin("create", name); err != nil {

@@ -2,6 +2,7 @@ package hdfsfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -39,8 +40,8 @@ type Counts struct {
 	// Background is how many calls and clean-ups are still going on although their callers have left, because their contexts
 	// had ended. Close waits for them.
 	Background int
-	// LeakedWriters is how many Writers have failed so that the library has kept a goroutine and about 0.25 MiB for each, until
-	// the end of the process. It grows by the number of DataNode failures that hit a file being written.
+	// LeakedWriters is how many Writers of the library's client have failed so that it has kept a goroutine and about 0.25 MiB for
+	// each, until the end of the process. It grows by the number of DataNode failures that hit a file being written.
 	LeakedWriters int64
 }
 
@@ -73,16 +74,18 @@ func open(ctx context.Context, authority string, opts Options) (*FS, error) {
 			return nil, err
 		}
 	}
-	f := newFS(newLibrary(s, session, opts), s, opts)
+	c, err := newClient(s, session, opts)
+	if err != nil {
+		if ours {
+			err = errors.Join(err, session.Close())
+		}
+		return nil, err
+	}
+	f := newFS(c, s, opts)
 	if ours {
 		f.session = session
 	}
-	err = do(ctx, f, func() error {
-		return f.retry(ctx, func() error {
-			_, err := f.client.stat(ctx, "/")
-			return err
-		})
-	})
+	err = do(ctx, f, func() error { return f.retry(ctx, func() error { return checkCluster(ctx, c) }) })
 	if err != nil {
 		go f.Close() //nolint:errcheck // of a file system that nobody has got; a call may hang for a while
 		return nil, err
@@ -96,12 +99,42 @@ func newFS(c client, s settings, opts Options) *FS {
 	}
 }
 
-// Declared returns what every file system of this package declares.
-func Declared() core.Capabilities { return declare((*library)(nil).features()) }
+// newClient makes the client that the options, or the cluster, ask for.
+func newClient(s settings, session *kerberos.Session, o Options) (client, error) {
+	kind, err := o.clientFor(s)
+	if err != nil {
+		return nil, err
+	}
+	if kind == ClientLibrary {
+		return newLibrary(s, session, o), nil
+	}
+	return newNative(s, o)
+}
+
+// checkCluster asks the cluster something, and whether the client is able to talk to it.
+func checkCluster(ctx context.Context, c client) error {
+	if n, ok := c.(*native); ok {
+		return n.check(ctx)
+	}
+	_, err := c.stat(ctx, "/")
+	return err
+}
+
+// Declared returns what the file systems of this package declare that have a client of this kind.
+func Declared(kind ClientKind) core.Capabilities {
+	if kind == ClientLibrary {
+		return declare((*library)(nil).features())
+	}
+	return declare((*native)(nil).features())
+}
 
 func declare(can features) core.Capabilities {
+	durabilities := []core.Durability{core.Replicated}
+	if can.sync {
+		durabilities = append(durabilities, core.Synced)
+	}
 	return core.Capabilities{
-		Durabilities:        []core.Durability{core.Replicated},
+		Durabilities:        durabilities,
 		NoReplaceFiles:      true,
 		NoReplaceDirs:       true,
 		Sync:                can.sync,

@@ -49,7 +49,7 @@ type slot struct {
 	lane *lane
 }
 
-var _ client = (*library)(nil)
+var _ streamClient = (*library)(nil)
 
 func newLibrary(s settings, session *kerberos.Session, o Options) *library {
 	l := &library{

@@ -137,7 +137,7 @@ func (l *library) remove(_ context.Context, name string, recursive bool) (bool, 
 	return removed && err == nil, err
 }
 
-// open implements client. The library asks for the places of blocks by the name under which a file was opened, so that is
+// open implements streamClient. The library asks for the places of blocks by the name under which a file was opened, so that is
 // one which no other file can take.
 func (l *library) open(_ context.Context, file status) (clientReader, error) {
 	r := &libraryReader{}
@@ -167,7 +167,7 @@ func reflectBlockSize(file *hdfs.FileReader) uint64 {
 	return 0
 }
 
-// list implements client.
+// list implements streamClient.
 func (l *library) list(_ context.Context, dir status) (clientListing, error) {
 	d := &libraryListing{owner: l}
 	err := l.call(methodStat, false, func(n *lane) error {

@@ -51,6 +51,13 @@ func (f *FS) list(ctx context.Context, dir string, yield func(status) bool) erro
 }
 
 func (f *FS) openDir(ctx context.Context, dir string) (clientListing, error) {
+	var streams streamClient
+	switch c := f.client.(type) {
+	case directClient:
+		return c.listDirect(dir), nil
+	case streamClient:
+		streams = c
+	}
 	s, err := f.stat(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -60,7 +67,7 @@ func (f *FS) openDir(ctx context.Context, dir string) (clientListing, error) {
 	}
 	var listing clientListing
 	err = f.retryAnyway(ctx, func() (err error) {
-		listing, err = f.client.list(ctx, s)
+		listing, err = streams.list(ctx, s)
 		return err
 	})
 	return listing, err

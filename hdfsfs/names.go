@@ -44,6 +44,20 @@ func (f *FS) Rename(ctx context.Context, oldname, newname string, mode core.Rena
 }
 
 func (f *FS) rename(ctx context.Context, oldname, newname string, mode core.RenameMode) error {
+	if f.client.features().repeats && !core.Within(oldname, newname) {
+		err := f.retry(ctx, func() error { return f.client.rename(ctx, oldname, newname, false) })
+		switch {
+		case inDoubt(err):
+			return fmt.Errorf("it is not known whether it was done: %w", err)
+		case mode != core.RenameReplace || !errors.Is(err, fs.ErrExist):
+			return err
+		}
+	}
+	return f.renameKnown(ctx, oldname, newname, mode)
+}
+
+// renameKnown looks at what is to be moved before it moves it.
+func (f *FS) renameKnown(ctx context.Context, oldname, newname string, mode core.RenameMode) error {
 	source, err := f.stat(ctx, oldname)
 	if err != nil {
 		return err

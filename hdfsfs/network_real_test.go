@@ -22,13 +22,24 @@ func requirePlain(t *testing.T) *testenv.Cluster {
 }
 
 func TestALostAnswerChangesNoOutcome(t *testing.T) {
+	for kind, methods := range map[ClientKind][]string{
+		ClientNative:  {"getFileLinkInfo", "mkdirs", "create", "addBlock", "complete", "rename2", "delete", "getListing", "getLocatedFileInfo"},
+		ClientLibrary: {"getFileInfo", "mkdirs", "create", "addBlock", "updateBlockForPipeline", "complete", "rename2", "delete", "getListing", "getBlockLocations"},
+	} {
+		t.Run(string(kind), func(t *testing.T) { checkLostAnswers(t, kind, methods) })
+	}
+}
+
+func checkLostAnswers(t *testing.T, kind ClientKind, methods []string) {
 	c := requirePlain(t)
 	dir := c.TempDir(t)
 	p := startProxy(t, c.NameNode())
-	f, err := Open(t.Context(), p.address(), optionsFor(c, "alice"))
+	o := optionsFor(c, "alice")
+	o.Client = kind
+	f, err := Open(t.Context(), p.address(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	for i, method := range []string{"getFileInfo", "mkdirs", "create", "addBlock", "updateBlockForPipeline", "complete", "rename2", "delete", "getListing", "getBlockLocations"} {
+	for i, method := range methods {
 		t.Run(method, func(t *testing.T) {
 			p.loseAnswersTo.Store(&method)
 			before := p.executed.Load()
@@ -37,6 +48,9 @@ func TestALostAnswerChangesNoOutcome(t *testing.T) {
 			require.NoError(t, f.MkdirAll(ctx, dir))
 			require.NoError(t, put(ctx, f, dir+"/file", []byte("content")))
 			require.NoError(t, f.Rename(ctx, dir+"/file", dir+"/moved", core.RenameNoReplace))
+			info, err := f.Stat(ctx, dir+"/moved")
+			require.NoError(t, err)
+			require.EqualValues(t, 7, info.Size)
 			got, err := get(ctx, f, dir+"/moved")
 			require.NoError(t, err)
 			require.Equal(t, "content", string(got))
@@ -166,6 +180,13 @@ func TestAFailoverIsRiddenOut(t *testing.T) {
 	t.Run("that does not end within RetryFor is ErrUnavailable", func(t *testing.T) {
 		b.standby.Store(true)
 		f.opts.RetryFor = time.Second
+		if n, ok := f.client.(*native); ok {
+			n.close()
+			o.RetryFor = time.Second
+			impatient, err := newNative(f.settings, o.withDefaults())
+			require.NoError(t, err)
+			f.client = impatient
+		}
 		within(t, 10*time.Second, func(ctx context.Context) {
 			_, err := f.Stat(ctx, dir+"/moved")
 			require.ErrorIs(t, err, core.ErrUnavailable)

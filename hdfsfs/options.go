@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
+	"os"
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
@@ -14,8 +16,8 @@ import (
 
 // Options of a file system. The zero value is the documented default of every field.
 type Options struct {
-	// ConfDir is a folder with core-site.xml and hdfs-site.xml. "" is that of HADOOP_CONF_DIR; if that is not set either there is
-	// no configuration, and Hadoop's defaults hold.
+	// ConfDir is a folder with core-site.xml and hdfs-site.xml. "" is that of HADOOP_CONF_DIR, else of HADOOP_HOME; if these are not
+	// set either there is no configuration, and Hadoop's defaults hold.
 	ConfDir string
 
 	// Base is the directory that names must lie in. "" is "/", which allows every name. It need not exist.
@@ -32,6 +34,10 @@ type Options struct {
 	// cache of the environment. The session then belongs to the file system.
 	Login kerberos.Options
 
+	// Client chooses the code that talks to the cluster. "" is HDFSCKPT_HDFS_CLIENT of the environment, else ClientNative, and
+	// ClientLibrary for clusters with Kerberos, which the former cannot do yet.
+	Client ClientKind
+
 	// Replication of new files. 0 is dfs.replication of the configuration, else what the NameNode says.
 	Replication int
 
@@ -39,11 +45,21 @@ type Options struct {
 	// one block does not survive an outage of the NameNode between two of them.
 	BlockSize int64
 
+	// StoragePolicy of new files, by its name, such as ONE_SSD or ALL_SSD. "" is that of their directory. The library's client
+	// refuses it.
+	StoragePolicy string
+
+	// HedgeAfter is after what time a ReadAt asks a second DataNode too and takes the first answer. 0 is
+	// dfs.client.hedged.read.threshold.millis where dfs.client.hedged.read.threadpool.size asks for it, else never; negative is never.
+	// The library's client does not do it.
+	HedgeAfter time.Duration
+
 	// Umask is taken off the modes 0666 of new files and 0777 of new directories. Nil is fs.permissions.umask-mode of the
 	// configuration, else 022.
 	Umask *fs.FileMode
 
-	// Connections is how many connections to the NameNode there may be. 0 is 4. Each answers one call at a time.
+	// Connections is how many connections to the NameNode the library's client may have. 0 is 4. Each answers one call at a time;
+	// the native client needs only one.
 	Connections int
 
 	// RetryFor is how long a call is repeated while the NameNode is not there, in safe mode or about to fail over. 0 is 30 s,
@@ -61,6 +77,45 @@ type Options struct {
 
 	// Logger receives what no caller gets, such as files that a failed writer may have left. nil is silent.
 	Logger *slog.Logger
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // for tests; of the native client
+}
+
+// ClientKind names the code that talks to a cluster.
+type ClientKind string
+
+const (
+	// ClientNative is this project's own: files survive DataNodes that fail while they are written, every byte is verified, files can
+	// be synced. It has no Kerberos and no encryption.
+	ClientNative ClientKind = "native"
+	// ClientLibrary is github.com/colinmarc/hdfs: for clusters with Kerberos, and for a second opinion.
+	ClientLibrary ClientKind = "library"
+)
+
+// envClient is the variable that chooses the client where no option does.
+const envClient = "HDFSCKPT_HDFS_CLIENT"
+
+// clientFor decides which client talks to a cluster.
+func (o Options) clientFor(s settings) (ClientKind, error) {
+	kind := o.Client
+	if kind == "" {
+		kind = ClientKind(os.Getenv(envClient))
+	}
+	if kind == "" {
+		kind = ClientNative
+		if s.kerberos {
+			kind = ClientLibrary
+		}
+	}
+	switch {
+	case kind != ClientNative && kind != ClientLibrary:
+		return "", fmt.Errorf("%w: %s is %q: it must be %s or %s", fs.ErrInvalid, envClient, kind, ClientNative, ClientLibrary)
+	case kind == ClientNative && s.kerberos:
+		return "", fmt.Errorf("%w: the native client cannot do Kerberos: use the client %q", errors.ErrUnsupported, ClientLibrary)
+	case kind == ClientLibrary && o.StoragePolicy != "":
+		return "", fmt.Errorf("%w: Options.StoragePolicy: the client %q cannot set it", errors.ErrUnsupported, ClientLibrary)
+	}
+	return kind, nil
 }
 
 // Limits of the options.
@@ -80,6 +135,9 @@ func (o Options) Validate() error {
 		if err := core.CheckName("open", "/", o.Base); err != nil {
 			problems = append(problems, fmt.Errorf("Options.Base: %w", err))
 		}
+	}
+	if o.Client != "" && o.Client != ClientNative && o.Client != ClientLibrary {
+		wrong("Client", "%q: it must be %q or %q", o.Client, ClientNative, ClientLibrary)
 	}
 	if o.Replication < 0 || o.Replication > maxReplication {
 		wrong("Replication", "%d: it must be from 0 to %d", o.Replication, maxReplication)

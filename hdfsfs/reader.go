@@ -25,6 +25,13 @@ func (f *FS) Open(ctx context.Context, name string) (core.Reader, error) {
 	if err := core.CheckName("open", f.opts.Base, name); err != nil {
 		return nil, err
 	}
+	var streams streamClient
+	switch c := f.client.(type) {
+	case directClient:
+		return f.openDirect(ctx, name, c)
+	case streamClient:
+		streams = c
+	}
 	s, err := call(ctx, f, func() (status, error) { return f.stat(ctx, name) }, nil)
 	if err == nil {
 		err = readable(s)
@@ -32,7 +39,7 @@ func (f *FS) Open(ctx context.Context, name string) (core.Reader, error) {
 	if err != nil {
 		return nil, core.PathError("open", name, err)
 	}
-	return &reader{fs: f, ctx: ctx, name: name, file: s}, nil
+	return &reader{fs: f, client: streams, ctx: ctx, name: name, file: s}, nil
 }
 
 func readable(s status) error {
@@ -46,6 +53,7 @@ func readable(s status) error {
 // it reads comes in blocks of its own, because a call that hangs must not write into a slice that its caller has back.
 type reader struct {
 	fs     *FS
+	client streamClient
 	ctx    context.Context //nolint:containedctx // the context of Open governs the stream
 	name   string
 	file   status
@@ -212,7 +220,7 @@ func (r *reader) take(off int64) (clientReader, error) {
 	if c != nil {
 		return c, nil
 	}
-	c, err := r.fs.client.open(r.ctx, r.file)
+	c, err := r.client.open(r.ctx, r.file)
 	if err != nil {
 		return nil, err
 	}

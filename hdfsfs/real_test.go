@@ -34,10 +34,11 @@ func openOn(t testing.TB, c *testenv.Cluster, o Options) *FS {
 }
 
 // instances makes file systems for the conformance suite, whose base is a folder of the test.
-func instances(c *testenv.Cluster, user string) func(testing.TB) fstest.Instance {
+func instances(c *testenv.Cluster, user string, kind ClientKind) func(testing.TB) fstest.Instance {
 	return func(t testing.TB) fstest.Instance {
 		base := c.TempDir(t)
 		o := optionsFor(c, user)
+		o.Client = kind
 		o.Base = base
 		f := openOn(t, c, o)
 		root := base + "/root"
@@ -51,12 +52,19 @@ func instances(c *testenv.Cluster, user string) func(testing.TB) fstest.Instance
 
 func TestConformance(t *testing.T) {
 	c := testenv.Require(t, testenv.Options{})
-	fstest.Run(t, fstest.Config{Rounds: 10, New: instances(c, "alice")})
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			fstest.Run(t, fstest.Config{Rounds: 10, New: instances(c, "alice", kind)})
+		})
+	}
 }
+
+// kinds are the clients for clusters without Kerberos.
+var kinds = []ClientKind{ClientNative, ClientLibrary}
 
 func TestConformanceWithKerberos(t *testing.T) {
 	c := testenv.Require(t, testenv.Options{Kerberos: true})
-	fstest.Run(t, fstest.Config{Rounds: 3, New: instances(c, "alice")})
+	fstest.Run(t, fstest.Config{Rounds: 3, New: instances(c, "alice", ClientLibrary)})
 }
 
 // within runs a step that must not take longer.

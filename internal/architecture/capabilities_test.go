@@ -37,7 +37,8 @@ func TestCapabilities(t *testing.T) {
 	table := capabilitiesHead + fstest.CapabilitiesTable([]fstest.NamedCapabilities{
 		{Name: "localfs", Capabilities: local(localfs.Options{})},
 		{Name: "localfs, UnsafeNoFsync", Capabilities: local(localfs.Options{UnsafeNoFsync: true})},
-		{Name: "hdfsfs", Capabilities: hdfsfs.Declared()},
+		{Name: "hdfsfs, native client", Capabilities: hdfsfs.Declared(hdfsfs.ClientNative)},
+		{Name: "hdfsfs, library's client", Capabilities: hdfsfs.Declared(hdfsfs.ClientLibrary)},
 		{Name: "memfs (tests)", Capabilities: memory.Capabilities()},
 		{Name: "faultfs (tests), of memfs", Capabilities: faultfs.Wrap(memory, nil).Capabilities()},
 	})

@@ -33,5 +33,7 @@ type streamError struct {
 	err  error
 }
 
-func (e *streamError) Error() string { return fmt.Sprintf("DataNode %s: in the block: %v", e.node, e.err) }
+func (e *streamError) Error() string {
+	return fmt.Sprintf("DataNode %s: in the block: %v", e.node, e.err)
+}
 func (e *streamError) Unwrap() error { return e.err }

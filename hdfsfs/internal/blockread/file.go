@@ -121,7 +121,8 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Read implements io.Reader. It reads ahead for small pieces.
+// Read implements io.Reader. It reads ahead for small pieces, and of a large one it returns the first 128 KiB, while they are in
+// the caches of the processor.
 func (f *File) Read(p []byte) (int, error) {
 	switch err := f.ended(); {
 	case err != nil:
@@ -129,6 +130,10 @@ func (f *File) Read(p []byte) (int, error) {
 	case len(p) == 0:
 		return 0, nil
 	case f.offset >= f.Size():
+		if f.ahead != nil {
+			aheads.Put(f.ahead)
+			f.ahead = nil
+		}
 		return 0, io.EOF
 	}
 	if n := f.copyAhead(p); n > 0 {
@@ -136,7 +141,7 @@ func (f *File) Read(p []byte) (int, error) {
 	}
 	left := f.Size() - f.offset
 	if len(p) >= large {
-		n, err := f.fill(p[:min(int64(len(p)), left)], f.offset, true)
+		n, err := f.fill(p[:min(int64(len(p)), left, aheadSize)], f.offset, true)
 		f.offset += int64(n)
 		return n, err
 	}

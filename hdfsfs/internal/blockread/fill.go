@@ -230,6 +230,9 @@ func isTimeout(err error) bool {
 
 // regroup gives all nodes another chance, with fresh places, unless there was enough of that.
 func (f *File) regroup(t *trial, b block) error {
+	if errors.Is(t.last, ErrLayout) {
+		return t.last
+	}
 	nodes := len(b.located.GetLocs())
 	damaged := nodes > 0 && len(t.corrupt) >= nodes
 	if damaged {
@@ -261,9 +264,6 @@ func (f *File) regroup(t *trial, b block) error {
 func (f *File) giveUp(t *trial, b block, nodes int) error {
 	if t.last == nil {
 		return fmt.Errorf("%w: block %d is on no DataNode", ErrNoReplica, b.id())
-	}
-	if errors.Is(t.last, ErrLayout) {
-		return t.last
 	}
 	return fmt.Errorf("%w: block %d, on %d of them: %w", ErrNoReplica, b.id(), nodes, t.last)
 }

@@ -22,6 +22,9 @@ type share struct {
 	err  error
 }
 
+// mostSpare is how much memory of a hedged read is kept for the next.
+const mostSpare = 1 << 20
+
 var spares = sync.Pool{New: func() any { return new([]byte) }}
 
 // hedge reads p from a node, and from a second one too if the first takes long. When one has delivered, the other is broken off and
@@ -48,9 +51,11 @@ func (f *File) hedge(t *trial, b block, node *wire.DatanodeInfo, p []byte, off i
 		return s.n, s.err
 	}
 	spare, _ := spares.Get().(*[]byte) // the pool has no others
-	defer spares.Put(spare)
 	if cap(*spare) < len(p) {
 		*spare = make([]byte, len(p))
+	}
+	if len(p) <= mostSpare {
+		defer spares.Put(spare)
 	}
 	go run(second, (*spare)[:len(p)])
 	first := <-shares

@@ -60,7 +60,7 @@ func (l *locations) add(located *wire.LocatedBlock) error {
 	if located.GetBlockIndices() != nil {
 		return fmt.Errorf("%w: its blocks are striped (erasure coding)", ErrLayout)
 	}
-	start := int64(located.GetOffset())             //nolint:gosec // checked below
+	start := int64(located.GetOffset())                //nolint:gosec // checked below
 	end := start + int64(located.GetB().GetNumBytes()) //nolint:gosec // checked below
 	if start < 0 || end < start {
 		return fmt.Errorf("%w: a block from %d to %d", wire.ErrMalformed, start, end)

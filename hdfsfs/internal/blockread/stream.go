@@ -31,6 +31,8 @@ type stream struct {
 	limit int64 // at never exceeds it: the end of the chunk that end is in
 	seqno int64
 
+	low bool // the connection waits for lowWater bytes
+
 	left  int    // bytes of the present packet that are still to come
 	sums  []byte // their checksums
 	space []byte // of sums
@@ -128,6 +130,11 @@ func (s *stream) read(p []byte) (int, error) {
 		return 0, s.broken
 	}
 	p = p[:min(int64(len(p)), s.end-s.pos)]
+	// The caller may have rested since the last read: that is no silence of the node.
+	if err := s.conn.SetReadDeadline(time.Now().Add(s.timeout)); err != nil {
+		s.broken = s.lost(err)
+		return 0, s.broken
+	}
 	n := 0
 	for n < len(p) {
 		k, err := s.some(p[n:])
@@ -238,6 +245,7 @@ func (s *stream) next(last bool) error {
 	if err := s.check(h, payload, last); err != nil {
 		return s.lost(err)
 	}
+	s.adjust(s.end - s.at - int64(h.DataLen))
 	sums := payload - h.DataLen
 	if cap(s.space) < sums {
 		s.space = make([]byte, sums)
@@ -249,6 +257,18 @@ func (s *stream) next(last bool) error {
 	s.left = h.DataLen
 	s.seqno++
 	return nil
+}
+
+// adjust sets how much the connection waits for, when more bytes are to come behind the present packet.
+func (s *stream) adjust(more int64) {
+	low := more > lowWaterEnd
+	level := 1
+	if low {
+		level = lowWater
+	}
+	if low != s.low && setLowWater(s.conn.Conn, level) {
+		s.low = low
+	}
 }
 
 // check refuses packets that do not continue the stream.
@@ -305,7 +325,7 @@ func (c *Client) finish(s *stream) {
 			_, err = s.conn.Write(b)
 		}
 	}
-	if err == nil && s.conn.Reader.Buffered() == 0 && s.unwatch() {
+	if err == nil && s.conn.Reader.Buffered() == 0 && !s.low && s.unwatch() {
 		conn := s.conn
 		s.recycle()
 		c.cache.put(conn)

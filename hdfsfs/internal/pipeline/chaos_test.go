@@ -1,25 +1,40 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 	"github.com/hdfsckpt/hdfsckpt/testenv"
 )
 
-// rounds is how often each fault is made to happen; HDFSCKPT_CHAOS asks for more.
-func rounds(t *testing.T) int {
-	n, err := strconv.Atoi(os.Getenv("HDFSCKPT_CHAOS"))
-	if err != nil {
-		return 1
+// Chaos on a real cluster. Each fault happens at one moment to a crowd of files, one for each stage of a file and each position in the
+// pipeline of the node that it happens to. HDFSCKPT_CHAOS asks for more rounds than one; HDFSCKPT_CHAOS_SEED repeats what was logged.
+
+// chaos is what the tests below share.
+type chaos struct {
+	*rig
+	random *rand.Rand
+	round  int
+	probes int
+}
+
+// number is what an environment variable asks for.
+func number(t *testing.T, name string, fallback uint64) uint64 {
+	text := os.Getenv(name)
+	if text == "" {
+		return fallback
 	}
-	t.Logf("%d rounds", n)
+	n, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, "%s=%q", name, text)
 	return n
 }
 
@@ -28,106 +43,142 @@ func quick(dataNodes int) testenv.Options {
 	return testenv.Options{DataNodes: dataNodes, Exclusive: true, Properties: map[string]string{
 		"dfs.heartbeat.interval": "1", "dfs.namenode.heartbeat.recheck-interval": "2000", "dfs.client.socket-timeout": "5000",
 		"dfs.namenode.redundancy.considerLoad": "false", "dfs.namenode.stale.datanode.interval": "3000",
-		"dfs.namenode.avoid.write.stale.datanode": "true",
+		"dfs.namenode.avoid.write.stale.datanode":                                    "true",
+		"dfs.datanode.round-robin-volume-choosing-policy.additional-available-space": "0", // a small disk is one all the same
+		"dfs.namenode.fs-limits.min-block-size":                                      "512",
 	}}
 }
 
-// waitForLine waits until the writer has a pipeline with acknowledged bytes, and returns its nodes.
-func waitForLine(t *testing.T, w *Writer, acked int64) []*wire.DatanodeInfo {
-	var nodes []*wire.DatanodeInfo
-	require.Eventually(t, func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.line != nil && w.line.confirmed && w.acked >= acked {
-			nodes = w.line.nodes
-		}
-		return nodes != nil
-	}, 30*time.Second, time.Millisecond)
-	return nodes
+// disasters are what happens to the daemons while the crowd waits, how many nodes it happens to, and what makes it good again.
+var disasters = []struct {
+	what    string
+	victims int
+	strike  func(ctx context.Context, c *testenv.Cluster, names []string) error
+	heal    func(ctx context.Context, c *testenv.Cluster, names []string) error // in time for the files; nil is none
+	mend    func(ctx context.Context, c *testenv.Cluster, names []string) error // after them
+}{
+	{"a DataNode is killed", 1, each((*testenv.Cluster).Kill), nil, each((*testenv.Cluster).Launch)},
+	{"two of three DataNodes are killed", 2, each((*testenv.Cluster).Kill), nil, each((*testenv.Cluster).Launch)},
+	{"a DataNode restarts", 1, each((*testenv.Cluster).Kill), each((*testenv.Cluster).Launch), nil},
+	{"a DataNode hangs", 1, each((*testenv.Cluster).Stop), nil, each((*testenv.Cluster).Continue)},
+	{"a DataNode hangs for a second", 1, each((*testenv.Cluster).Stop), later(time.Second, each((*testenv.Cluster).Continue)), nil},
+	{"the NameNode restarts", 0, nameNode((*testenv.Cluster).Kill), nameNode((*testenv.Cluster).Launch), nil},
+	{"the NameNode hangs for three seconds", 0, nameNode((*testenv.Cluster).Stop), later(3*time.Second, nameNode((*testenv.Cluster).Continue)), nil},
+	{"the NameNode and a DataNode restart", 1, both((*testenv.Cluster).Kill), both((*testenv.Cluster).Launch), nil},
+	{"safe mode", 0, safeMode(true), safeMode(false), nil},
 }
 
-func TestAFileSurvivesTheDeathOfADataNodeOfItsPipeline(t *testing.T) {
-	r := newRig(t, quick(4))
-	for round := range rounds(t) {
-		for victim := range 3 {
-			for _, moment := range []string{"in a block", "before the end"} {
-				t.Run(fmt.Sprintf("%d, node %d, %s", round, victim, moment), func(t *testing.T) {
-					name := fmt.Sprintf("killed-%d-%d-%s", round, victim, moment[:2])
-					w := r.create(name, 3, Options{MinReplicas: 2})
-					want := content(2*block + 333)
-					half := block + block/2
-					_, err := w.Write(want[:half])
-					require.NoError(t, err)
-					require.NoError(t, w.Sync(false))
-					nodes := waitForLine(t, w, 1)
-					if moment == "before the end" {
-						_, err := w.Write(want[half:])
-						require.NoError(t, err)
-						require.NoError(t, w.Sync(false))
-						nodes = waitForLine(t, w, 1)
-						half = len(want)
-					}
-					dead := r.cluster.DataNodeAt(nodes[min(victim, len(nodes)-1)].GetId().GetXferPort())
-					require.NotEmpty(t, dead)
-					require.NoError(t, r.cluster.Kill(t.Context(), dead))
-					start := time.Now()
-					_, err = w.Write(want[half:])
-					require.NoError(t, err)
-					require.NoError(t, w.Close())
-					t.Logf("closed %v after %s was killed, with %d replicas", time.Since(start).Round(time.Millisecond), dead, w.Replicas())
-					require.GreaterOrEqual(t, w.Replicas(), 2)
-					r.requireContent(name, want)
-					require.NoError(t, r.cluster.Launch(t.Context(), dead))
-					require.NoError(t, r.cluster.WaitReady(t.Context()))
-				})
+type act = func(ctx context.Context, c *testenv.Cluster, names []string) error
+
+func each(do func(*testenv.Cluster, context.Context, string) error) act {
+	return func(ctx context.Context, c *testenv.Cluster, names []string) error {
+		for _, name := range names {
+			if err := do(c, ctx, name); err != nil {
+				return err
 			}
 		}
+		return nil
 	}
 }
 
-func TestAFileSurvivesADataNodeThatHangs(t *testing.T) {
+func nameNode(do func(*testenv.Cluster, context.Context, string) error) act {
+	return func(ctx context.Context, c *testenv.Cluster, _ []string) error { return do(c, ctx, testenv.NameNode) }
+}
+
+func both(do func(*testenv.Cluster, context.Context, string) error) act {
+	return func(ctx context.Context, c *testenv.Cluster, names []string) error {
+		return each(do)(ctx, c, append([]string{testenv.NameNode}, names...))
+	}
+}
+
+func later(wait time.Duration, do act) act {
+	return func(ctx context.Context, c *testenv.Cluster, names []string) error {
+		time.Sleep(wait)
+		return do(ctx, c, names)
+	}
+}
+
+func safeMode(enter bool) act {
+	return func(ctx context.Context, c *testenv.Cluster, _ []string) error { return c.SafeMode(ctx, enter) }
+}
+
+// TestChaos makes everything happen to a cluster that can.
+func TestChaos(t *testing.T) {
+	seed := number(t, "HDFSCKPT_CHAOS_SEED", uint64(time.Now().UnixNano()))
+	rounds := int(number(t, "HDFSCKPT_CHAOS", 1))
+	t.Logf("HDFSCKPT_CHAOS_SEED=%d HDFSCKPT_CHAOS=%d", seed, rounds)
 	r := newRig(t, quick(4))
-	for round := range rounds(t) {
-		for victim := range 3 {
-			t.Run(fmt.Sprintf("%d, node %d", round, victim), func(t *testing.T) {
-				name := fmt.Sprintf("stopped-%d-%d", round, victim)
-				w := r.create(name, 3, Options{MinReplicas: 2})
-				want := content(2 * block)
-				_, err := w.Write(want[:block/2])
-				require.NoError(t, err)
-				require.NoError(t, w.Sync(false))
-				stopped := r.cluster.DataNodeAt(waitForLine(t, w, 1)[victim].GetId().GetXferPort())
-				require.NoError(t, r.cluster.Stop(t.Context(), stopped))
-				start := time.Now()
-				_, err = w.Write(want[block/2:])
-				require.NoError(t, err)
-				require.NoError(t, w.Close())
-				t.Logf("closed %v after %s was stopped, with %d replicas", time.Since(start).Round(time.Millisecond), stopped, w.Replicas())
-				r.requireContent(name, want)
-				require.NoError(t, r.cluster.Continue(t.Context(), stopped))
-				require.NoError(t, r.cluster.WaitReady(t.Context()))
+	for round := range rounds {
+		in := func(what string, do func(c *chaos, t *testing.T)) {
+			t.Run(fmt.Sprintf("%d: %s", round, what), func(t *testing.T) {
+				mine := *r
+				mine.t = t
+				// Each fault has a source of its own, so that it can be repeated alone.
+				do(&chaos{rig: &mine, round: round, random: rand.New(rand.NewPCG(seed, uint64(round)))}, t)
 			})
+			if t.Failed() {
+				t.FailNow() // the cluster is not as it should be
+			}
 		}
+		for _, d := range disasters {
+			in(d.what, func(c *chaos, t *testing.T) { c.survive(t, d.victims, d.strike, d.heal, d.mend) })
+		}
+		in("the time is up while two DataNodes hang", (*chaos).timeIsUp)
+		in("the network does what networks do", (*chaos).badNetwork)
+		in("a disk is full", (*chaos).fullDisk)
+		in("quotas are used up", (*chaos).quotas)
+		in("another client renames, replaces and removes the file", (*chaos).otherClients)
+		in("a writer is gone", (*chaos).goneWriter)
 	}
 }
 
-func TestAFileSurvivesARestartOfTheNameNode(t *testing.T) {
-	r := newRig(t, quick(3))
-	w := r.create("restarted", 3, Options{MinReplicas: 2})
-	want := content(3 * block)
-	_, err := w.Write(want[:block/2])
-	require.NoError(t, err)
-	require.NoError(t, w.Sync(false))
-	require.NoError(t, r.cluster.Kill(t.Context(), "nn"))
-	written := make(chan error, 1)
-	go func() {
-		_, err := w.Write(want[block/2:])
-		if err == nil {
-			err = w.Close()
+// survive has a crowd written while something happens: all of them must be closed, and hold what was written.
+func (c *chaos) survive(t *testing.T, victims int, strike, heal, mend act) {
+	ctx := t.Context()
+	goroutines, descriptors := left(t)
+	names := c.victims(max(victims, 1))
+	crowd := c.gather(ctx, names)
+	if victims == 0 {
+		names = []string{testenv.NameNode}
+	}
+	crowd.await()
+	// Everybody goes on when it has happened, or it happens while they do.
+	if c.round > 0 && c.random.IntN(2) == 0 {
+		crowd.release()
+		time.Sleep(time.Duration(c.random.IntN(30)) * time.Millisecond)
+	}
+	require.NoError(t, strike(ctx, c.cluster, names))
+	crowd.release()
+	if heal != nil {
+		require.NoError(t, heal(ctx, c.cluster, names))
+	}
+	crowd.end()
+	t.Logf("%s: %s", strings.Join(names, ", "), crowd.times())
+	for _, f := range crowd.files {
+		require.NoError(t, f.err, f.name)
+		require.GreaterOrEqual(t, f.w.Replicas(), 2, f.name)
+	}
+	if mend != nil {
+		require.NoError(t, mend(ctx, c.cluster, names))
+	}
+	c.waitReady()
+	for _, f := range crowd.files {
+		c.requireContent(f.name, f.data)
+	}
+	requireNothingLeft(t, goroutines, descriptors)
+}
+
+// victims chooses DataNodes.
+func (c *chaos) victims(n int) []string {
+	processes, err := c.cluster.Processes(c.t.Context())
+	require.NoError(c.t, err)
+	var all []string
+	for _, p := range processes {
+		if strings.HasPrefix(p.Name, "dn") {
+			all = append(all, p.Name)
 		}
-		written <- err
-	}()
-	require.NoError(t, r.cluster.Launch(t.Context(), "nn"))
-	require.NoError(t, <-written)
-	r.requireContent("restarted", want)
+	}
+	slices.Sort(all)
+	c.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:n]
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,9 +36,11 @@ func newRig(t testing.TB, o testenv.Options) *rig {
 	c := testenv.Require(t, o)
 	nn, err := namenode.New(namenode.Options{RPC: rpc.Options{
 		Resolver: rpc.Fixed{c.NameNode()}, Authenticator: rpc.Simple{User: c.Credentials("alice").User},
+		IdleTimeout: 500 * time.Millisecond, // what is left behind is seen soon
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, nn.Close()) })
+	t.Cleanup(nn.HoldLease())
 	h := testenv.RequireHadoop(t, testenv.EngineSettings{})
 	h.Call(t, "connect", c.ConfDir())
 	return &rig{t: t, cluster: c, nn: nn, dir: c.TempDir(t), hadoop: h}
@@ -45,17 +48,23 @@ func newRig(t testing.TB, o testenv.Options) *rig {
 
 func (r *rig) create(name string, replication int, o Options) *Writer {
 	r.t.Helper()
-	ctx := r.t.Context()
-	path := r.dir + "/" + name
-	release := r.nn.HoldLease()
-	r.t.Cleanup(release)
-	status, err := r.nn.Create(ctx, path, namenode.CreateOptions{Mode: 0o644, Replication: uint32(replication), BlockSize: block})
+	return r.createIn(r.t.Context(), name, replication, o)
+}
+
+// createIn creates a file whose writer ends with a context.
+func (r *rig) createIn(ctx context.Context, name string, replication int, o Options) *Writer {
+	r.t.Helper()
+	file := r.dir + "/" + name
+	status, err := r.nn.Create(r.t.Context(), file, namenode.CreateOptions{Mode: 0o644, Replication: uint32(replication), BlockSize: block})
 	require.NoError(r.t, err)
-	o.NameNode, o.BlockSize, o.Replication = r.nn, block, replication
+	o.BlockSize, o.Replication = block, replication
+	if o.NameNode == nil {
+		o.NameNode = r.nn
+	}
 	if o.Dialer == nil {
 		o.Dialer = datanode.NewDialer(datanode.Options{Dial: r.dial, Timeout: 5 * time.Second})
 	}
-	w, err := New(ctx, namenode.File{Path: path, ID: status.GetFileId()}, o)
+	w, err := New(ctx, namenode.File{Path: file, ID: status.GetFileId()}, o)
 	require.NoError(r.t, err)
 	r.t.Cleanup(w.Abort)
 	return w
@@ -63,8 +72,23 @@ func (r *rig) create(name string, replication int, o Options) *Writer {
 
 func (r *rig) requireContent(name string, want []byte) {
 	r.t.Helper()
-	got := r.hadoop.Call(r.t, "cat", r.dir+"/"+name)
+	got := r.cat(name)
 	require.True(r.t, bytes.Equal(want, got), "%s has other bytes: %d, not %d", name, len(got), len(want))
+}
+
+// cat reads by Hadoop's client. That keeps its connection to the NameNode for a while, also to one that was killed in the meantime, and
+// does not repeat such a call.
+func (r *rig) cat(name string) []byte {
+	r.t.Helper()
+	got, err := r.hadoop.Try(r.t, "cat", r.dir+"/"+name)
+	for range 3 {
+		if err == nil || !strings.Contains(err.Error(), "End of File Exception") && !strings.Contains(err.Error(), "ConnectException") {
+			break
+		}
+		got, err = r.hadoop.Try(r.t, "cat", r.dir+"/"+name)
+	}
+	require.NoError(r.t, err)
+	return got
 }
 
 func content(n int) []byte {

@@ -21,6 +21,9 @@
 //	                   TRANSFER_BLOCK); updateBlockForPipeline; set the pipeline up with the new generation stamp;
 //	                   updatePipeline; send again what was not acknowledged
 //
+// A block that has fewer nodes than Options.MinReplicas is not begun, nor gone on with: nodes that have failed get another chance and
+// the cluster some time; then the file fails.
+//
 // The last packet of a block, which is empty, is held back until everything before it is acknowledged: then all replicas
 // have the same length when they are finalised, which recovery at that stage needs.
 package pipeline

@@ -3,7 +3,9 @@ package pipeline
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"sync"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/rpc"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
 
@@ -25,8 +28,20 @@ type fakes struct {
 	mu   sync.Mutex
 	log  []string // calls of the NameNode, and stages of pipelines
 	data map[uint64][]byte
+	// acked is how much of a block is acknowledged; finished are those whose replicas are final.
+	acked    map[uint64]int
+	finished map[uint64]bool
+	dropped  map[uint64]bool
+	// hang are calls that are answered only by the end of their context.
+	hang  map[string]bool
+	beats int
+	// nobody is how often there are no nodes for a block.
+	nobody int
 	// serve are the scripts of pipelines, in order of their set-up; after the last one they are good.
 	serve []func(*session)
+
+	listeners []*net.TCPListener
+	running   sync.WaitGroup
 
 	nodes      []*wire.DatanodeInfo
 	perBlock   int
@@ -37,26 +52,36 @@ type fakes struct {
 }
 
 func newFakes(t testing.TB, nodes, perBlock int) *fakes {
-	f := &fakes{t: t, data: make(map[uint64][]byte), perBlock: perBlock, nextBlock: 100, stamp: 1000}
+	f := &fakes{t: t, data: make(map[uint64][]byte), acked: make(map[uint64]int), finished: make(map[uint64]bool), dropped: make(map[uint64]bool), hang: make(map[string]bool), perBlock: perBlock, nextBlock: 100, stamp: 1000}
 	for i := range nodes {
 		f.nodes = append(f.nodes, f.listen(i))
 	}
+	t.Cleanup(f.close)
 	return f
+}
+
+// close ends all nodes and waits for them. The writer must have ended.
+func (f *fakes) close() {
+	for _, l := range f.listeners {
+		require.NoError(f.t, l.Close())
+	}
+	f.listeners = nil
+	f.running.Wait()
 }
 
 func (f *fakes) listen(i int) *wire.DatanodeInfo {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(f.t, err)
-	f.t.Cleanup(func() { require.NoError(f.t, l.Close()) })
-	go func() {
+	f.listeners = append(f.listeners, l)
+	f.running.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go f.handle(c)
+			f.running.Go(func() { f.handle(c) })
 		}
-	}()
+	})
 	port, _ := l.Addr().(*net.TCPAddr)
 	n := node(i)
 	n.Id.XferPort = proto.Uint32(uint32(port.Port))
@@ -100,6 +125,16 @@ func (f *fakes) handle(c net.Conn) {
 		if wire.ReadDelimited(r, 1<<20, &m) == nil {
 			f.say("transfer %d bytes", m.GetHeader().GetBaseHeader().GetBlock().GetNumBytes())
 			s := &session{Conn: c, r: r, f: f}
+			f.mu.Lock()
+			hang, refuse := f.hang["transfer"], f.hang["no transfer"]
+			f.mu.Unlock()
+			if hang {
+				silent(s)
+			}
+			if refuse {
+				s.answer(wire.Status_ERROR, "")
+				return
+			}
 			s.answer(wire.Status_SUCCESS, "")
 		}
 		return
@@ -144,13 +179,39 @@ func (s *session) packet() (wire.PacketHeader, bool) {
 	if err != nil {
 		return h, false
 	}
-	s.f.mu.Lock()
-	defer s.f.mu.Unlock()
-	have := s.f.data[s.block]
-	if h.Seqno >= 0 && int(h.Offset) <= len(have) {
-		s.f.data[s.block] = append(have[:h.Offset:h.Offset], rest[len(rest)-h.DataLen:]...)
+	if h.Seqno >= 0 {
+		s.store(h, rest[head:])
+	} else {
+		s.f.mu.Lock()
+		s.f.beats++
+		s.f.mu.Unlock()
 	}
 	return h, true
+}
+
+// store keeps what a packet holds, as a DataNode would that is strict.
+func (s *session) store(h wire.PacketHeader, payload []byte) {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	sums, data := payload[:len(payload)-h.DataLen], payload[len(payload)-h.DataLen:]
+	have := s.f.data[s.block]
+	switch {
+	case h.Offset > int64(len(have)):
+		s.f.t.Errorf("a packet at %d of a block of %d bytes", h.Offset, len(have))
+		return
+	case h.DataLen > 0 && h.Offset%512 != 0:
+		s.f.t.Errorf("a packet of %d bytes at %d, in the middle of a chunk", h.DataLen, h.Offset)
+	case h.Last && (h.DataLen > 0 || h.Offset != int64(len(have)) || s.f.acked[s.block] != len(have)):
+		s.f.t.Errorf("the last packet at %d, of %d bytes, %d are acknowledged", h.Offset, len(have), s.f.acked[s.block])
+	}
+	for i := 0; i*512 < len(data); i++ {
+		if binary.BigEndian.Uint32(sums[4*i:]) != crc32.Checksum(data[i*512:min(len(data), (i+1)*512)], castagnoli) {
+			s.f.t.Errorf("a wrong checksum of chunk %d at %d", i, h.Offset)
+		}
+	}
+	if h.DataLen > 0 {
+		s.f.data[s.block] = append(have[:h.Offset:h.Offset], data...)
+	}
 }
 
 func (s *session) ack(seqno int64, replies ...wire.Status) {
@@ -162,13 +223,41 @@ func (s *session) ack(seqno int64, replies ...wire.Status) {
 	_, _ = s.Write(wire.AppendPipelineAck(nil, seqno, replies...))
 }
 
+// confirm acknowledges a packet, and what is before it.
+func (s *session) confirm(h wire.PacketHeader) {
+	s.f.mu.Lock()
+	s.f.acked[s.block] = max(s.f.acked[s.block], int(h.Offset)+h.DataLen)
+	s.f.finished[s.block] = s.f.finished[s.block] || h.Last
+	s.f.mu.Unlock()
+	s.ack(h.Seqno)
+}
+
+// recover checks what a client says of a block whose pipeline it sets up again.
+func (s *session) recover() {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	have, least, most := uint64(len(s.f.data[s.block])), s.request.GetMinBytesRcvd(), s.request.GetMaxBytesRcvd()
+	closing := s.request.GetStage() == wire.OpWriteBlock_PIPELINE_CLOSE_RECOVERY
+	if have < least || have > most || closing && have != least || int(least) < s.f.acked[s.block] && !closing {
+		s.f.t.Errorf("%v of %d to %d bytes, of %d, acknowledged %d", s.request.GetStage(), least, most, have, s.f.acked[s.block])
+	}
+	s.f.finished[s.block] = s.f.finished[s.block] || closing
+}
+
 // good acknowledges everything.
 func (s *session) good() {
-	s.answer(wire.Status_SUCCESS, "")
-	if s.request.GetStage() == wire.OpWriteBlock_PIPELINE_CLOSE_RECOVERY {
-		return
+	if s.stands() {
+		s.acknowledge(1 << 30)
 	}
-	s.acknowledge(1 << 30)
+}
+
+// stands answers to the set-up, and reports whether packets follow.
+func (s *session) stands() bool {
+	if s.request.GetStage() != wire.OpWriteBlock_PIPELINE_SETUP_CREATE {
+		s.recover()
+	}
+	s.answer(wire.Status_SUCCESS, "")
+	return s.request.GetStage() != wire.OpWriteBlock_PIPELINE_CLOSE_RECOVERY
 }
 
 // acknowledge does so for that many packets, or until the last of the block.
@@ -178,7 +267,7 @@ func (s *session) acknowledge(packets int) {
 		if !ok {
 			return
 		}
-		s.ack(h.Seqno)
+		s.confirm(h)
 		if h.Last {
 			return
 		}
@@ -187,6 +276,28 @@ func (s *session) acknowledge(packets int) {
 
 func (f *fakes) Name() string { return "client" }
 
+// call notes a call of the NameNode, and may make it hang.
+func (f *fakes) call(ctx context.Context, method, format string, args ...any) error {
+	f.say(method+format, args...)
+	f.mu.Lock()
+	hang := f.hang[method]
+	f.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+// requireFinished checks a block that the client says is at its end. The lock is held.
+func (f *fakes) requireFinished(b *wire.ExtendedBlock) {
+	if b == nil {
+		return
+	}
+	if id := b.GetBlockId(); !f.finished[id] || int(b.GetNumBytes()) != len(f.data[id]) {
+		f.t.Errorf("the end of block %d of %d bytes, which has %d, finished %v", id, b.GetNumBytes(), len(f.data[id]), f.finished[id])
+	}
+}
+
 func (f *fakes) located(nodes []*wire.DatanodeInfo) *wire.LocatedBlock {
 	return &wire.LocatedBlock{
 		B:      &wire.ExtendedBlock{PoolId: proto.String("pool"), BlockId: &f.nextBlock, GenerationStamp: proto.Uint64(f.stamp)},
@@ -194,10 +305,13 @@ func (f *fakes) located(nodes []*wire.DatanodeInfo) *wire.LocatedBlock {
 	}
 }
 
-func (f *fakes) AddBlock(_ context.Context, _ namenode.File, previous *wire.ExtendedBlock, p namenode.Placement) (*wire.LocatedBlock, error) {
-	f.say("addBlock after %d bytes, without %d", previous.GetNumBytes(), len(p.Exclude))
+func (f *fakes) AddBlock(ctx context.Context, _ namenode.File, previous *wire.ExtendedBlock, p namenode.Placement) (*wire.LocatedBlock, error) {
+	if err := f.call(ctx, "addBlock", " after %d bytes, without %d", previous.GetNumBytes(), len(p.Exclude)); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.requireFinished(previous)
 	f.nextBlock++
 	var nodes []*wire.DatanodeInfo
 	for _, n := range f.nodes {
@@ -209,8 +323,8 @@ func (f *fakes) AddBlock(_ context.Context, _ namenode.File, previous *wire.Exte
 			nodes = append(nodes, n)
 		}
 	}
-	if len(nodes) == 0 {
-		return nil, io.ErrNoProgress
+	if f.nobody--; len(nodes) == 0 || f.nobody >= 0 {
+		return nil, &rpc.ServerError{Class: "java.io.IOException", Message: "File /file could only be written to 0 of the 1 minReplication nodes."}
 	}
 	located := f.located(nodes)
 	id := f.nextBlock
@@ -218,15 +332,25 @@ func (f *fakes) AddBlock(_ context.Context, _ namenode.File, previous *wire.Exte
 	return located, nil
 }
 
-func (f *fakes) AbandonBlock(context.Context, namenode.File, *wire.ExtendedBlock) error {
-	f.say("abandonBlock")
+func (f *fakes) AbandonBlock(ctx context.Context, _ namenode.File, b *wire.ExtendedBlock) error {
+	if err := f.call(ctx, "abandonBlock", ""); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.acked[b.GetBlockId()]; n > 0 {
+		f.t.Logf("a block of which %d bytes are acknowledged is abandoned", n)
+	}
+	f.dropped[b.GetBlockId()] = true
 	return nil
 }
 
 func (f *fakes) GetAdditionalDatanode(
-	_ context.Context, _ namenode.File, b *wire.ExtendedBlock, existing []*wire.DatanodeInfo, _ []string, exclude []*wire.DatanodeInfo, n uint32,
+	ctx context.Context, _ namenode.File, b *wire.ExtendedBlock, existing []*wire.DatanodeInfo, _ []string, exclude []*wire.DatanodeInfo, n uint32,
 ) (*wire.LocatedBlock, error) {
-	f.say("getAdditionalDatanode %d beside %d, without %d", n, len(existing), len(exclude))
+	if err := f.call(ctx, "getAdditionalDatanode", " %d beside %d, without %d", n, len(existing), len(exclude)); err != nil {
+		return nil, err
+	}
 	if f.spare == nil {
 		return nil, io.ErrNoProgress
 	}
@@ -235,8 +359,10 @@ func (f *fakes) GetAdditionalDatanode(
 	return located, nil
 }
 
-func (f *fakes) UpdateBlockForPipeline(_ context.Context, b *wire.ExtendedBlock) (*wire.LocatedBlock, error) {
-	f.say("updateBlockForPipeline")
+func (f *fakes) UpdateBlockForPipeline(ctx context.Context, b *wire.ExtendedBlock) (*wire.LocatedBlock, error) {
+	if err := f.call(ctx, "updateBlockForPipeline", ""); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stamp++
@@ -245,43 +371,48 @@ func (f *fakes) UpdateBlockForPipeline(_ context.Context, b *wire.ExtendedBlock)
 	return located, nil
 }
 
-func (f *fakes) UpdatePipeline(_ context.Context, before, after *wire.ExtendedBlock, nodes []*wire.DatanodeID, _ []string) error {
-	f.say("updatePipeline to %d nodes with %d bytes, %v", len(nodes), after.GetNumBytes(), after.GetGenerationStamp() > before.GetGenerationStamp())
-	return nil
+func (f *fakes) UpdatePipeline(ctx context.Context, before, after *wire.ExtendedBlock, nodes []*wire.DatanodeID, _ []string) error {
+	return f.call(ctx, "updatePipeline", " to %d nodes with %d bytes, %v", len(nodes), after.GetNumBytes(), after.GetGenerationStamp() > before.GetGenerationStamp())
 }
 
-func (f *fakes) Fsync(_ context.Context, _ namenode.File, length int64) error {
-	f.say("fsync %d", length)
-	return nil
+func (f *fakes) Fsync(ctx context.Context, _ namenode.File, length int64) error {
+	return f.call(ctx, "fsync", " %d", length)
 }
 
-func (f *fakes) Complete(_ context.Context, _ namenode.File, last *wire.ExtendedBlock) (bool, error) {
-	f.say("complete %d", last.GetNumBytes())
+func (f *fakes) Complete(ctx context.Context, _ namenode.File, last *wire.ExtendedBlock) (bool, error) {
+	if err := f.call(ctx, "complete", " %d", last.GetNumBytes()); err != nil {
+		return false, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.requireFinished(last)
 	f.incomplete--
 	return f.incomplete < 0, nil
 }
 
-func (f *fakes) writer(o Options) *Writer {
+func (f *fakes) writer(o Options) *Writer { return f.writerIn(f.t.Context(), o) }
+
+func (f *fakes) writerIn(ctx context.Context, o Options) *Writer {
 	f.t.Helper()
 	o.NameNode, o.Replication, o.BlockSize, o.PacketSize = f, f.perBlock, 4096, 1024
 	if o.Dialer == nil {
 		o.Dialer = datanode.NewDialer(datanode.Options{Timeout: 30 * time.Second})
 	}
-	w, err := New(f.t.Context(), namenode.File{Path: "/file", ID: 1}, o)
+	w, err := New(ctx, namenode.File{Path: "/file", ID: 1}, o)
 	require.NoError(f.t, err)
 	f.t.Cleanup(w.Abort)
 	return w
 }
 
-// bytes are those of all blocks that were not abandoned before they held anything.
+// bytes are those of all blocks that were not abandoned.
 func (f *fakes) bytes() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []byte
 	for id := range f.nextBlock + 1 {
-		all = append(all, f.data[id]...)
+		if !f.dropped[id] {
+			all = append(all, f.data[id]...)
+		}
 	}
 	return all
 }

@@ -198,7 +198,7 @@ func (w *Writer) pop(l *line, seqno int64) (finished bool, err error) {
 
 // progressed forgets the faults before an acknowledgement. It needs the lock.
 func (w *Writer) progressed() {
-	w.recoveries, w.setups, w.trouble, w.last = 0, 0, time.Time{}, nil
+	w.recoveries, w.setups, w.trouble, w.pardoned, w.last = 0, 0, time.Time{}, false, nil
 }
 
 // finish notes that a block is complete. It needs the lock.

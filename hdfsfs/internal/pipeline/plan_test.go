@@ -1,12 +1,15 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/rpc"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
 
@@ -22,7 +25,8 @@ func TestTheLastNodeWhoseReplyIsNoSuccessIsBlamed(t *testing.T) {
 		want    verdict
 	}{
 		{[]wire.Status{ok, ok, ok}, verdict{ok: true}},
-		{[]wire.Status{ok}, verdict{ok: true}}, // a node may answer for itself only
+		{[]wire.Status{ok}, verdict{bad: 1}}, // the others have not acknowledged it
+		{[]wire.Status{ok, ok}, verdict{bad: 2}},
 		{[]wire.Status{bad, ok, ok}, verdict{bad: 0}},
 		{[]wire.Status{ok, bad, ok}, verdict{bad: 1}},
 		{[]wire.Status{ok, ok, sum}, verdict{bad: 2}},
@@ -59,6 +63,8 @@ func TestANodeIsReplacedByThePolicy(t *testing.T) {
 		{"two of three lost, never", replacement{Replication: 3, Required: 1, Never: true}, 1, false},
 		{"one of three must be there", replacement{Replication: 3, Required: 3}, 2, true},
 		{"five, three left", replacement{Replication: 5, Required: 2}, 3, false},
+		{"one of three lost at the end of a block", replacement{Replication: 3, Required: 2, Flushed: true, Closing: true}, 2, false},
+		{"fewer than must be at the end of a block", replacement{Replication: 3, Required: 2, Closing: true}, 1, true},
 		{"five, two left", replacement{Replication: 5, Required: 2}, 2, true},
 	} {
 		require.Equal(t, tt.want, tt.policy.wanted(tt.survivors), tt.what)
@@ -126,6 +132,29 @@ func TestALocatedBlockMayLackTypesAndStorages(t *testing.T) {
 	require.Equal(t, 1, blamed("127.0.0.1:1002", []string{"127.0.0.1:1001", "127.0.0.1:1002"}))
 	require.Equal(t, 0, blamed("127.0.0.1:7", []string{"127.0.0.1:1001"}))
 	require.Equal(t, 0, blamed("", nil))
+}
+
+func TestANodeThatHasFailedIsAvoidedForAWhile(t *testing.T) {
+	var a avoided
+	start := time.Now()
+	require.Empty(t, a.list(start))
+	a.add(node(1), start)
+	a.add(node(2), start.Add(time.Minute))
+	require.Len(t, a.list(start.Add(avoidFor-1)), 2)
+	rest := a.list(start.Add(avoidFor))
+	require.Len(t, rest, 1)
+	require.True(t, sameNode(node(2), rest[0]))
+	a.clear()
+	require.Empty(t, a.list(start))
+}
+
+func TestThatNoNodeHasRoomIsToldByTheMessage(t *testing.T) {
+	const none = "File /f could only be written to 0 of the 1 minReplication nodes. There are 3 datanode(s) running"
+	require.True(t, noNodes(fmt.Errorf("addBlock: %w", &rpc.ServerError{Class: "java.io.IOException", Message: none})))
+	require.False(t, noNodes(&rpc.ServerError{Class: "java.io.IOException", Message: "File does not exist"}))
+	require.False(t, noNodes(&rpc.ServerError{Class: "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException", Message: none}))
+	require.False(t, noNodes(errors.New(none)))
+	require.False(t, noNodes(nil))
 }
 
 func TestWrongOptionsAreReportedAtOnce(t *testing.T) {

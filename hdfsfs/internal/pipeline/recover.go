@@ -2,11 +2,13 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
@@ -47,7 +49,7 @@ func (w *Writer) repair() error {
 	w.mu.Unlock()
 	switch {
 	case w.ctx.Err() != nil:
-		return w.ended()
+		return w.contextError()
 	case fresh:
 		// Nothing of the block is acknowledged, so all of it is still here: a new block has all its replicas again.
 		w.mu.Lock()
@@ -92,8 +94,18 @@ func (w *Writer) recoverLine(old *line, f *fault, closing bool) error {
 			Replication: w.o.Replication, Required: w.o.MinReplicas, Flushed: flushed, Closing: closing,
 			Never: w.o.NeverReplace, Always: w.o.AlwaysReplace,
 		}
-		if acked > 0 && policy.wanted(len(m.nodes)) {
+		for wait := placeWait; acked > 0 && policy.wanted(len(m.nodes)); wait = min(2*wait, placeWaitMax) {
 			m, failed = w.addNode(m, namenode.WithLength(block, acked), failed)
+			if len(m.nodes) >= w.o.MinReplicas || !w.mayWait() {
+				break
+			}
+			if err := w.sleep(wait); err != nil {
+				return err
+			}
+			failed = nil
+		}
+		if err := w.cancelled(); err != nil {
+			return err
 		}
 		if len(m.nodes) < w.o.MinReplicas {
 			return w.tooFew(len(m.nodes), f.err)
@@ -141,7 +153,7 @@ func (w *Writer) again(m members, block *wire.ExtendedBlock, stage wire.OpWriteB
 // cancelled is why the context has ended, if it has.
 func (w *Writer) cancelled() error {
 	if w.ctx.Err() != nil {
-		return w.ended()
+		return w.contextError()
 	}
 	return nil
 }
@@ -170,7 +182,7 @@ const addTries = 3
 // addNode adds a node to a pipeline and has the block copied to it. If that cannot be done the pipeline goes on with those that
 // it has, if they suffice.
 func (w *Writer) addNode(m members, block *wire.ExtendedBlock, failed []*wire.DatanodeInfo) (members, []*wire.DatanodeInfo) {
-	for try := range addTries {
+	for range addTries {
 		answer, err := w.o.NameNode.GetAdditionalDatanode(w.ctx, w.file, block, m.nodes, m.storageIDs, failed, 1)
 		if err != nil {
 			return m, failed
@@ -180,12 +192,28 @@ func (w *Writer) addNode(m members, block *wire.ExtendedBlock, failed []*wire.Da
 		if !ok {
 			return m, failed
 		}
-		if w.transfer(m.nodes[try%len(m.nodes)], wider.only(added), block, answer.GetBlockToken()) == nil {
+		if w.copyTo(m, wider.only(added), block, answer.GetBlockToken()) {
 			return wider, failed
 		}
 		failed = append(failed, wider.nodes[added])
 	}
 	return m, failed
+}
+
+// copyTo has one of the nodes of a pipeline copy the block to a new one. More than one of them may be dead, so a node that cannot be
+// asked says nothing of the new one.
+func (w *Writer) copyTo(m, to members, block *wire.ExtendedBlock, token *wire.Token) bool {
+	for _, from := range m.nodes {
+		err := w.transfer(from, to, block, token)
+		if err == nil {
+			return true
+		}
+		var refused *datanode.NodeError
+		if errors.As(err, &refused) && refused.Status != wire.Status_SUCCESS || w.ctx.Err() != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // transfer has one node copy the block to another.
@@ -218,6 +246,6 @@ func (w *Writer) sleep(d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-w.ctx.Done():
-		return w.ended()
+		return w.contextError()
 	}
 }

@@ -44,7 +44,7 @@ func (w *Writer) stream() {
 			case <-idle.C:
 				w.beat()
 			case <-w.ctx.Done():
-				err = w.ended()
+				err = w.contextError()
 			}
 		}
 		if err != nil {

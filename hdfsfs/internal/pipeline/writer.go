@@ -52,9 +52,10 @@ type Writer struct {
 	avoided    avoided
 	setups     int       // of the present block that failed; guarded by mu
 	trouble    time.Time // when the present block could not be set up for the first time; guarded by mu
+	pardoned   bool      // nodes that have failed had another chance for it; guarded by mu
 	recoveries int       // without an acknowledgement in between; guarded by mu
 
-	extension time.Duration
+	extension, placeFor time.Duration
 
 	toStreamer, toCaller chan struct{}
 	streamer             sync.WaitGroup
@@ -70,7 +71,7 @@ func New(ctx context.Context, file namenode.File, o Options) (*Writer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Writer{
 		o: o, g: g, file: file, ctx: ctx, cancel: cancel, replicas: o.Replication,
-		toStreamer: make(chan struct{}, 1), toCaller: make(chan struct{}, 1), extension: extension,
+		toStreamer: make(chan struct{}, 1), toCaller: make(chan struct{}, 1), extension: extension, placeFor: placeFor,
 	}, nil
 }
 
@@ -295,7 +296,7 @@ func (w *Writer) pause(c <-chan struct{}) error {
 		return nil
 	case <-w.ctx.Done():
 		w.awaitEnd()
-		return w.fail(w.ended())
+		return w.fail(w.contextError())
 	}
 }
 
@@ -315,18 +316,15 @@ func (w *Writer) awaitEnd() {
 	}
 }
 
-// ended is the error of a context that has ended, with what was waited for.
-func (w *Writer) ended() error {
+// contextError is that of a context that has ended, with what was waited for.
+func (w *Writer) contextError() error {
 	err := w.ctx.Err()
 	if cause := context.Cause(w.ctx); !errors.Is(cause, err) {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.last != nil:
-		return fmt.Errorf("%w; the last failure was: %w", err, w.last)
-	case w.line != nil && len(w.packets) > 0:
+	if w.line != nil && len(w.packets) > 0 && w.last == nil {
 		return fmt.Errorf("%w; DataNode %s had not acknowledged %d packets", err, w.line.conn.Node, len(w.packets))
 	}
 	return err
@@ -355,6 +353,9 @@ func (w *Writer) fail(err error) error {
 // end is fail where the lock is held.
 func (w *Writer) end(err error) error {
 	if w.err == nil {
+		if w.last != nil && w.ctx.Err() != nil && !errors.Is(err, w.last) {
+			err = fmt.Errorf("%w; the last failure was: %w", err, w.last)
+		}
 		w.err = err
 		w.cancel()
 	}
@@ -375,7 +376,10 @@ func (w *Writer) complete() error {
 	defer timer.Stop()
 	for wait := completeWait; ; wait = min(2*wait, completeWaitMax) {
 		done, err := w.o.NameNode.Complete(w.ctx, w.file, w.previous)
-		if err != nil || done {
+		switch {
+		case err != nil && wait > completeWait && w.ctx.Err() != nil:
+			return w.unheard(err)
+		case err != nil || done:
 			return err
 		}
 		if time.Since(begin) >= w.o.CompleteFor {
@@ -385,9 +389,13 @@ func (w *Writer) complete() error {
 		select {
 		case <-timer.C:
 		case <-w.ctx.Done():
-			return fmt.Errorf("%w; the NameNode had not heard of the replicas of the last block", w.ended())
+			return w.unheard(w.contextError())
 		}
 	}
+}
+
+func (w *Writer) unheard(err error) error {
+	return fmt.Errorf("%w; the NameNode had not heard of the replicas of the last block", err)
 }
 
 // IsClosed reports whether an error says no more than that the file was closed or given up.

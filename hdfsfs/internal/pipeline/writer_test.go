@@ -106,6 +106,7 @@ func TestTheWriterGoesOnAfterFaults(t *testing.T) {
 				return []func(*session){func(s *session) {
 					s.answer(ok, "")
 					s.acknowledge(1)
+					_, _ = s.packet()
 				}}
 			},
 			[]string{
@@ -143,15 +144,13 @@ func TestTheWriterGoesOnAfterFaults(t *testing.T) {
 			require.NoError(t, writeAll(w, data[:tt.first], data[tt.first:]))
 			var max []string
 			for i, line := range f.said() { // how far a pipeline got before it broke is not known
-				if i < len(tt.want) && strings.Contains(tt.want[i], "max=") && strings.Contains(tt.want[i], "RECOVERY") {
+				if i < len(tt.want) && strings.Contains(tt.want[i], "max=") && strings.Contains(tt.want[i], "RECOVERY") && strings.Contains(line, "max=") {
 					line = line[:strings.Index(line, "max=")] + tt.want[i][strings.Index(tt.want[i], "max="):]
 				}
 				max = append(max, line)
 			}
 			require.Equal(t, tt.want, max)
-			if tt.what != "a node fails before anything is acknowledged: a new block" {
-				require.Equal(t, data, f.bytes())
-			}
+			require.Equal(t, data, f.bytes())
 		})
 	}
 }
@@ -194,6 +193,7 @@ func TestABlockOfTooFewReplicasIsNoSuccess(t *testing.T) {
 		s.acknowledge(1)
 	}}
 	w := f.writer(Options{MinReplicas: 2})
+	w.placeFor = 300 * time.Millisecond
 	data := content(3000)
 	require.ErrorIs(t, writeAll(w, data[:1024], data[1024:]), ErrTooFewReplicas)
 	require.NotContains(t, strings.Join(f.said(), "\n"), "complete")
@@ -260,10 +260,14 @@ func TestAWriterWaitsWhenTheWindowIsFull(t *testing.T) {
 		_, err := w.Write(content(4096))
 		written <- errors.Join(err, w.Close())
 	}()
+	waiting := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.packets)
+	}
+	require.Eventually(t, func() bool { return waiting() == 2 }, 10*time.Second, time.Millisecond)
 	time.Sleep(20 * time.Millisecond)
-	w.mu.Lock()
-	require.Len(t, w.packets, 2)
-	w.mu.Unlock()
+	require.Equal(t, 2, waiting())
 	close(free)
 	require.NoError(t, <-written)
 	require.Equal(t, content(4096), f.bytes())

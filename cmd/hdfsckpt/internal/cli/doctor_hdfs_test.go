@@ -37,7 +37,7 @@ func TestDoctorDiagnosesARealHDFS(t *testing.T) {
 	require.Equal(t, []string{filepath.Join(c.ConfDir(), "core-site.xml"), filepath.Join(c.ConfDir(), "hdfs-site.xml")}, steps[report.StepConfiguration].Details[:2])
 	require.Contains(t, steps[report.StepLogin].Details[0], "user alice")
 	require.Equal(t, c.NameNode()+" active", steps[report.StepNameNodes].Details[0])
-	require.Contains(t, steps[report.StepWrite].Details[0], "replicated")
+	require.Contains(t, steps[report.StepWrite].Details[0], "synced")
 	files, err := c.Fsck(t.Context(), dir)
 	require.NoError(t, err)
 	require.NotContains(t, files, probePrefixForTest, "nothing is left behind")

@@ -12,6 +12,7 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/fsurl"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs"
+	"github.com/hdfsckpt/hdfsckpt/statestore/storetest"
 	"github.com/hdfsckpt/hdfsckpt/testenv"
 )
 
@@ -73,4 +74,19 @@ func TestTheVerbsOfStateWorkOnARealHDFS(t *testing.T) {
 	got = state(url, "rollback", "--version", "6", "--below-commit", "--yes", "--offline")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.NotEqual(t, 0, state(url, "dump", "--raw", "--version", "7").code)
+}
+
+// Beside the verbs, the store that they work with: its promises, on the file system that URLs of HDFS open.
+func TestTheStateStoreKeepsItsPromisesOnARealHDFS(t *testing.T) {
+	c := testenv.Require(t, testenv.Options{DataNodes: 1})
+	storetest.Run(t, storetest.Config{Rounds: 3, New: func(t testing.TB) storetest.Instance {
+		root := c.TempDir(t)
+		open := func() fsurl.FileSystem {
+			fsys, _, err := fsurl.Open(t.Context(), "hdfs://"+c.NameNode()+root, fsurl.Options{HDFS: hdfsfs.Options{ConfDir: c.ConfDir(), User: "alice"}})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, fsys.Close()) })
+			return fsys
+		}
+		return storetest.Instance{FS: open(), Second: open(), Root: root}
+	}})
 }
