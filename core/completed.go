@@ -14,6 +14,7 @@ import (
 type Completed struct {
 	fsys FileSystem
 	dir  string // name of the exclusive directory
+	odd  error  // why its metadata is not read: it is no regular file
 
 	// Pointer is the qualified directory, what a user gives to restore from.
 	Pointer string
@@ -34,11 +35,14 @@ func (c *Completed) ID() (int64, bool) { return ParseCheckpointDirName(path.Base
 // larger one is damaged, and its size must not decide how much memory is taken.
 const MaxMetadataSize = 1 << 30
 
-// ReadMetadata returns the bytes of the metadata file. One above MaxMetadataSize is ErrCorrupt.
+// ReadMetadata returns the bytes of the metadata file. One above MaxMetadataSize, and what is no regular file, is ErrCorrupt.
 func (c *Completed) ReadMetadata(ctx context.Context) ([]byte, error) {
 	_, name, err := SplitQualified(c.Metadata.Path)
 	if err != nil {
 		return nil, PathError("open", c.Metadata.Path, err)
+	}
+	if c.odd != nil {
+		return nil, PathError("open", name, c.odd)
 	}
 	return readWhole(ctx, c.fsys, name, MaxMetadataSize)
 }
@@ -65,7 +69,8 @@ func readWhole(ctx context.Context, fsys FileSystem, name string, limit int64) (
 
 // ResolvePointer finds the complete checkpoint that a pointer names: its directory, or its metadata file under any name.
 // Trailing and repeated slashes and ".." are accepted, as in Flink. The errors are fs.ErrInvalid for a pointer that is
-// none, fs.ErrNotExist where there is nothing, no `_metadata`, or only that of a disposal. Nothing is read of the metadata.
+// none, fs.ErrNotExist where there is nothing, no `_metadata`, or only that of a disposal, fs.ErrInvalid and ErrCorrupt for a
+// `_metadata` that is no regular file. Nothing is read of the metadata.
 func ResolvePointer(ctx context.Context, open Opener, pointer string) (*Completed, error) {
 	if pointer == "" {
 		return nil, fmt.Errorf("%w: the checkpoint pointer is empty", fs.ErrInvalid)
@@ -94,7 +99,7 @@ func ResolvePointer(ctx context.Context, open Opener, pointer string) (*Complete
 		return nil, &fs.PathError{Op: "open", Path: metadata, Err: fmt.Errorf("%w: the checkpoint was disposed of", fs.ErrNotExist)}
 	}
 	if !info.IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: metadata, Err: fmt.Errorf("%w: the metadata is not a regular file", fs.ErrInvalid)}
+		return nil, &fs.PathError{Op: "open", Path: metadata, Err: fmt.Errorf("%w: the metadata cannot be read: %w", fs.ErrInvalid, oddFile(info.Mode))}
 	}
 	return newCompleted(fsys, dir, metadata, info.Size), nil
 }

@@ -16,14 +16,15 @@ type CheckpointState uint8
 const (
 	// InProgress: no metadata yet. It is being written, or was given up.
 	InProgress CheckpointState = iota
-	// Complete: the metadata exists.
+	// Complete: the metadata exists. If what has its name is no regular file, or the directory is a symbolic link, it is not
+	// followed: Completed.ReadMetadata is ErrCorrupt, and what the checkpoint needs is not known.
 	Complete
 	// Disposing: its disposal has begun. It is no checkpoint any more.
 	Disposing
 	// Disposed: it was disposed of, all its files are gone. The directory is there because of foreign files, or because the
 	// disposal was interrupted before its last step.
 	Disposed
-	// Foreign: not a directory. There is no checkpoint, but the id is taken.
+	// Foreign: a file. There is no checkpoint, but the id is taken.
 	Foreign
 )
 
@@ -54,13 +55,10 @@ type CheckpointEntry struct {
 	Time         time.Time
 	// Completed is set if State is Complete.
 	Completed *Completed
-
-	// oddMetadata: there is a `_metadata` that is neither a file nor a directory, and so may stand for one.
-	oddMetadata bool
 }
 
 // ListCheckpoints lists what is named chk-<n> below jobDir by ascending id. Names that are not canonical are passed over;
-// symbolic links are not followed. It is complete or fails.
+// symbolic links are not followed, but may stand for checkpoints. It is complete or fails.
 func ListCheckpoints(ctx context.Context, fsys FileSystem, jobDir string) ([]CheckpointEntry, error) {
 	var entries []CheckpointEntry
 	for info, err := range fsys.List(ctx, jobDir) {
@@ -71,12 +69,9 @@ func ListCheckpoints(ctx context.Context, fsys FileSystem, jobDir string) ([]Che
 		if !ok {
 			continue
 		}
-		entry := CheckpointEntry{ID: id, Dir: join(jobDir, info.Name), State: Foreign, Time: info.ModTime}
-		if info.IsDir() {
-			entry.State = InProgress
-			if entry, err = inspectCheckpointDir(ctx, fsys, entry); err != nil {
-				return nil, err
-			}
+		entry, err := inspectCheckpoint(ctx, fsys, jobDir, id, info)
+		if err != nil {
+			return nil, err
 		}
 		entries = append(entries, entry)
 	}
@@ -84,21 +79,49 @@ func ListCheckpoints(ctx context.Context, fsys FileSystem, jobDir string) ([]Che
 	return entries, nil
 }
 
-// inspectCheckpointDir finds out how far the directory of an entry that is in progress is.
-func inspectCheckpointDir(ctx context.Context, fsys FileSystem, entry CheckpointEntry) (CheckpointEntry, error) {
+// inspectCheckpoint finds out what it is that has the name of a checkpoint's directory.
+func inspectCheckpoint(ctx context.Context, fsys FileSystem, jobDir string, id int64, info FileInfo) (CheckpointEntry, error) {
+	entry := CheckpointEntry{ID: id, Dir: join(jobDir, info.Name), State: Foreign, Time: info.ModTime}
 	metadata := join(entry.Dir, MetadataName)
-	info, err := fsys.Stat(ctx, metadata)
-	switch {
-	case err == nil && info.IsRegular():
-		entry.State, entry.MetadataSize, entry.Time = Complete, info.Size, info.ModTime
-		entry.Completed = newCompleted(fsys, entry.Dir, metadata, info.Size)
+	if info.Mode.Type()&fs.ModeSymlink != 0 {
+		entry.State, entry.Completed = Complete, newCompleted(fsys, entry.Dir, metadata, 0)
+		entry.Completed.odd = oddFile(info.Mode)
 		return entry, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	}
+	if !info.IsDir() {
+		return entry, nil
+	}
+	file, err := fsys.Stat(ctx, metadata)
+	if errors.Is(err, fs.ErrNotExist) {
+		entry.State, err = StateWithoutMetadata(ctx, fsys, entry.Dir)
 		return entry, err
 	}
-	entry.oddMetadata = err == nil && !info.IsDir()
-	entry.State, err = StateWithoutMetadata(ctx, fsys, entry.Dir)
-	return entry, err
+	if err != nil {
+		return entry, err
+	}
+	entry.State, entry.Time = Complete, file.ModTime
+	if file.IsRegular() {
+		entry.MetadataSize = file.Size
+	}
+	entry.Completed = newCompleted(fsys, entry.Dir, metadata, entry.MetadataSize)
+	entry.Completed.odd = oddFile(file.Mode)
+	return entry, nil
+}
+
+// oddFile says what stands in the place of a metadata file, nil for one.
+func oddFile(mode fs.FileMode) error {
+	what := ""
+	switch {
+	case mode.IsRegular():
+		return nil
+	case mode&fs.ModeSymlink != 0:
+		what = "a symbolic link, which is not followed"
+	case mode.IsDir():
+		what = "a directory"
+	default:
+		what = "no regular file"
+	}
+	return fmt.Errorf("%w: it is %s; put what belongs there in its place, or move it away if nothing does", ErrCorrupt, what)
 }
 
 // StateWithoutMetadata tells how far the directory of a checkpoint or savepoint without a `_metadata` is: InProgress,
@@ -126,7 +149,7 @@ func NeverCompleted(entries []CheckpointEntry) []CheckpointEntry {
 		if entry.State == Foreign {
 			continue
 		}
-		if entry.State != InProgress || entry.oddMetadata {
+		if entry.State != InProgress {
 			break
 		}
 		never = append(never, entry)

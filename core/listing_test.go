@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,10 +61,15 @@ func TestListingFindsTheCheckpointsAmongOddNames(t *testing.T) {
 		require.False(t, e.Time.IsZero())
 	}
 	require.Equal(t, map[int64]core.CheckpointState{
-		9: core.Complete, 10: core.Complete, 11: core.InProgress, 12: core.InProgress, 14: core.Disposing, 15: core.Disposed, 16: core.InProgress, 20: core.Foreign,
+		9: core.Complete, 10: core.Complete, 11: core.InProgress, 12: core.InProgress, 14: core.Disposing, 15: core.Disposed, 16: core.Complete, 20: core.Foreign,
 	}, states)
 
-	latest, ok := core.Latest(entries)
+	odd, ok := core.Latest(entries)
+	require.True(t, ok)
+	require.Equal(t, int64(16), odd.ID, "its metadata is a directory: that it is no checkpoint cannot be known")
+	_, err = odd.Completed.ReadMetadata(context.Background())
+	require.ErrorIs(t, err, core.ErrCorrupt)
+	latest, ok := core.Latest(slices.DeleteFunc(entries, func(e core.CheckpointEntry) bool { return e.ID == odd.ID }))
 	require.True(t, ok)
 	require.Equal(t, int64(10), latest.ID)
 	require.Equal(t, int64(len("the tenth")), latest.MetadataSize)
@@ -146,7 +152,7 @@ func TestListingGoesOnBehindADirectoryThatVanishes(t *testing.T) {
 	require.True(t, once)
 	latest, ok := core.Latest(entries)
 	require.True(t, ok)
-	require.Equal(t, int64(10), latest.ID)
+	require.Equal(t, int64(16), latest.ID)
 }
 
 func TestLatestIsTheHighestCompleteIdInAnyOrder(t *testing.T) {

@@ -101,13 +101,10 @@ func (n *needs) addJob(ctx context.Context, fsys FileSystem, jobDir, without str
 		}
 		id, ok := ParseCheckpointDirName(info.Name)
 		dir := join(jobDir, info.Name)
-		if !ok || !info.IsDir() || dir == without {
+		if !ok || dir == without {
 			continue
 		}
-		entry, err := inspectCheckpointDir(ctx, fsys, CheckpointEntry{ID: id, Dir: dir})
-		if err == nil && entry.oddMetadata {
-			n.blocked = unreadable(dir)
-		}
+		entry, err := inspectCheckpoint(ctx, fsys, jobDir, id, info)
 		if err == nil && entry.State == Complete {
 			var objects []Object
 			if objects, err = readCompletedObjects(ctx, entry.Completed, read); err == nil {

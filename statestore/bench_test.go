@@ -179,34 +179,6 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports what a version takes, and what ten take that differ in 10,000 keys each.
-func BenchmarkMemory(b *testing.B) {
-	const n = 1_000_000
-	for _, versions := range []int64{1, 10} {
-		b.Run(fmt.Sprintf("keys=%d/versions=%d", n, versions), func(b *testing.B) {
-			dir := b.TempDir()
-			s := localStore(b, dir, false, statestore.Options{})
-			fill(b, s, n)
-			require.NoError(b, s.Snapshot(context.Background(), 1))
-			require.NoError(b, s.Close())
-			for b.Loop() {
-				before := heap()
-				s := localStore(b, dir, false, statestore.Options{CachedVersions: 10})
-				view, err := s.Load(context.Background(), 1)
-				require.NoError(b, err)
-				require.NoError(b, view.Close())
-				r := rand.New(rand.NewPCG(4, 4))
-				for v := int64(1); v < versions; v++ {
-					changeKeys(b, s, v, n, r)
-				}
-				b.ReportMetric(float64(heap()-before)/n, "B/key")
-				require.NoError(b, s.Rollback(context.Background(), 1))
-				require.NoError(b, s.Close())
-			}
-		})
-	}
-}
-
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -61,6 +61,7 @@ func (s *Store) commitAs(ctx context.Context, c *claim, t *Tx) (err error) {
 	if name := FileName(v, codec.Delta); files.blocks(name) {
 		return fmt.Errorf("%w: %s is not a regular file", fs.ErrExist, name)
 	}
+	t.settle()
 	changed := t.editor.AddedBytes()
 	made := &version{store: s, number: v, tree: t.editor.Freeze()}
 	if _, exists := files.find(v); exists {
@@ -206,7 +207,7 @@ func countDifferences(a, b *ordered.Map) int {
 func (s *Store) publishDelta(ctx context.Context, c *claim, base *ordered.Map, made *version, size int64) (origin, error) {
 	name := FileName(made.number, codec.Delta)
 	return s.publish(ctx, c, name, codec.Delta, size, func(w *codec.Writer) error {
-		for change := range ordered.Diff(base, made.tree) {
+		for change := range ordered.Delta(base, made.tree) {
 			var err error
 			if change.Kind == ordered.Removed {
 				err = w.Remove(change.Key)

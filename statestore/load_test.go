@@ -188,38 +188,6 @@ func deltaOf(t testing.TB, from, to state) []byte {
 	return read(t, fsys, home+"/2.delta")
 }
 
-func TestALongChainLoadsAndACancelledOneLeavesNothing(t *testing.T) {
-	fsys := newMem()
-	s := openStore(t, fsys, statestore.Options{})
-	const n = 3000
-	want := state{}
-	for v := range int64(n) {
-		tx := begin(t, s, v)
-		put(t, tx, fmt.Sprint(v%100), fmt.Sprint(v))
-		want[fmt.Sprint(v%100)] = fmt.Sprint(v)
-		_, err := tx.Commit(t.Context())
-		require.NoError(t, err)
-	}
-	slow := faultfs.Wrap(fsys, nil)
-	reader := openStore(t, slow, statestore.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	opened := 0
-	slow.SetInjector(func(c faultfs.Call) faultfs.Fault {
-		require.LessOrEqual(t, len(slow.OpenFiles()), 2)
-		if c.Op == faultfs.OpOpen {
-			if opened++; opened == n/2 {
-				cancel()
-			}
-		}
-		return faultfs.Fault{}
-	})
-	_, err := reader.Load(ctx, n)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Less(t, opened, n/2+2)
-	require.Equal(t, want, load(t, reader, n))
-	require.Zero(t, reader.Stats().CacheHits)
-}
-
 func TestALaterVersionIsLoadedFromOneInMemory(t *testing.T) {
 	inner := newMem()
 	states := history(t, openStore(t, inner, statestore.Options{}), 0, 9, state{})

@@ -74,12 +74,15 @@ func (r *replayer) make(parent *version) (*version, error) {
 	if err := r.reserve(snapshot.estimate() + r.deltaEstimate(r.plan.Base)); err != nil {
 		return nil, err
 	}
-	l := ordered.Loader{Parallelism: r.store.opts.Parallelism}
+	l := ordered.Loader{Parallelism: r.store.opts.Parallelism, Stop: func() bool { return r.ctx.Err() != nil }}
 	if err := r.putAll(snapshot, &l); err != nil {
 		return nil, r.snapshotFailed(err)
 	}
 	if r.fewChanges(snapshot) {
-		if v.tree = l.Map(); len(r.plan.Deltas) == 0 {
+		if v.tree = l.Map(); v.tree == nil {
+			return nil, r.ctx.Err()
+		}
+		if len(r.plan.Deltas) == 0 {
 			return v, nil
 		}
 		return v, r.onTopOf(v, v.tree.Edit(), r.plan.Base)
@@ -89,7 +92,9 @@ func (r *replayer) make(parent *version) (*version, error) {
 			return nil, err
 		}
 	}
-	v.tree = l.Map()
+	if v.tree = l.Map(); v.tree == nil {
+		return nil, r.ctx.Err()
+	}
 	return v, nil
 }
 

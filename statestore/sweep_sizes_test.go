@@ -6,5 +6,7 @@ package statestore_test
 const (
 	histories      = 60
 	crashHistories = 6
-	crashOneIn     = 3
+	crashOneIn     = 1
+	longChain      = 20_000   // deltas
+	largeValue     = 64 << 20 // bytes
 )

@@ -21,7 +21,8 @@ type Tx struct {
 	mu       sync.Mutex
 	state    txState
 	editor   *ordered.Editor
-	reserved int64 // bytes of the budget
+	waiting  changes // made after what the editor has
+	reserved int64   // bytes of the budget
 }
 
 type txState uint8
@@ -67,6 +68,7 @@ func (t *Tx) Version() int64 { return t.base.number + 1 }
 func (t *Tx) Len() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.settle()
 	return int64(t.editor.Len())
 }
 
@@ -77,6 +79,7 @@ func (t *Tx) Get(key []byte) (value []byte, ok bool, err error) {
 	if err := t.usable("get"); err != nil {
 		return nil, false, err
 	}
+	t.settle()
 	value, ok = t.editor.Get(key)
 	return value, ok, nil
 }
@@ -96,7 +99,12 @@ func (t *Tx) Put(key, value []byte) error {
 	if err := t.reserve(int64(len(key) + len(value))); err != nil {
 		return t.failed("put", err)
 	}
-	t.editor.Put(key, value)
+	if len(key)+len(value) > waitingBytes {
+		t.settle()
+		t.editor.Put(key, value)
+		return nil
+	}
+	t.wait(t.waiting.add(key, value, false))
 	return nil
 }
 
@@ -110,9 +118,19 @@ func (t *Tx) Remove(key []byte) error {
 	if err := t.reserve(0); err != nil {
 		return t.failed("remove", err)
 	}
-	t.editor.Remove(key)
+	t.wait(t.waiting.add(key, nil, true))
 	return nil
 }
+
+// wait lets a change wait for others unless there are enough.
+func (t *Tx) wait(enough bool) {
+	if enough {
+		t.settle()
+	}
+}
+
+// settle makes the changes that wait.
+func (t *Tx) settle() { t.waiting.apply(t.editor) }
 
 // All is as that of View. It yields the state at the call of All, whatever is changed meanwhile. It must not be used after
 // the transaction has ended.
@@ -132,6 +150,7 @@ func (t *Tx) iterate(from, to []byte) iter.Seq2[Entry, error] {
 	if err := t.usable("iterate"); err != nil {
 		return func(yield func(Entry, error) bool) { yield(Entry{}, err) }
 	}
+	t.settle()
 	now := t.editor.Range(from, to)
 	return func(yield func(Entry, error) bool) {
 		for key, value := range now {
@@ -170,7 +189,7 @@ func (t *Tx) end(from txState) bool {
 
 // reserve takes what the changes hold, and n bytes beside, from the budget.
 func (t *Tx) reserve(n int64) error {
-	need := t.editor.AddedBytes() + n
+	need := t.editor.AddedBytes() + t.waiting.bytes() + n
 	if need <= t.reserved {
 		return nil
 	}

@@ -125,7 +125,7 @@ func newBuffer(dst io.Writer) *bufio.Writer {
 		w.Reset(dst)
 		return w
 	}
-	return bufio.NewWriterSize(dst, 32<<10)
+	return bufio.NewWriterSize(dst, 16<<10) // what is larger, as blocks are, passes it
 }
 
 // usable is the error of a writer that failed or was closed.

@@ -31,8 +31,11 @@ type Checkpoint struct {
 	Offsets, Commits []int64
 	// Pins are those of the newest entry of the offset log that can be read.
 	Pins Pins
-	// Problems are entries of the logs, and metadata, that are there and cannot be read: *fs.PathError.
+	// Problems are what is wrong with the logs by their names, their newest entries, and metadata that cannot be read. They are
+	// *fs.PathError; an entry that is missing is also fs.ErrNotExist. CheckLogs reads the other entries.
 	Problems []error
+
+	offsets, commits batchLog
 }
 
 // Open looks at a checkpoint directory and reads its logs. What is damaged in them is left to Problems; what cannot be read
@@ -49,23 +52,36 @@ func Open(ctx context.Context, fsys core.FileSystem, dir string) (*Checkpoint, e
 	if err := c.readID(ctx); err != nil {
 		return nil, err
 	}
-	if c.Offsets, err = batches(ctx, fsys, path.Join(dir, offsetsDir)); err != nil {
+	if err := c.readLogs(ctx); err != nil {
 		return nil, err
 	}
-	if c.Commits, err = batches(ctx, fsys, path.Join(dir, commitsDir)); err != nil {
+	if err := c.readPins(ctx); err != nil {
 		return nil, err
 	}
-	for _, batch := range slices.Backward(c.Offsets) {
-		entry, err := readEntry(ctx, fsys, path.Join(dir, offsetsDir), batch, ParseOffset)
-		if err == nil {
-			c.Pins = Pins{Batch: batch, Conf: entry.Conf}
-			break
-		}
-		if !c.tolerate(err) {
+	if last := c.LastCommit(); last >= 0 && !c.commits.irregular[last] {
+		if _, err := readEntry(ctx, fsys, c.commits.dir, last, ParseCommit); err != nil && !c.tolerate(err) {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// readPins reads the newest entry of the offset log that can be read.
+func (c *Checkpoint) readPins(ctx context.Context) error {
+	for _, batch := range slices.Backward(c.Offsets) {
+		if c.offsets.irregular[batch] {
+			continue
+		}
+		entry, err := readEntry(ctx, c.fsys, c.offsets.dir, batch, ParseOffset)
+		if err == nil {
+			c.Pins = Pins{Batch: batch, Conf: entry.Conf}
+			return nil
+		}
+		if !c.tolerate(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // StateRoot is the directory of all operators.

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
 )
@@ -43,12 +41,15 @@ type OffsetEntry struct {
 type CommitEntry struct {
 	Version         int
 	NextWatermarkMs int64
+	// HasWatermark is false before Spark 2.4, which did not write it.
+	HasWatermark bool
 	// UniqueIDs are, of each operator and partition, the ids of the state that the batch committed, one for each store. There
 	// are none in checkpoint format 1.
 	UniqueIDs map[int64][][]string
 }
 
-// ParseOffset parses an entry of the offset log. Damage is core.ErrCorrupt, another version core.ErrUnsupportedVersion.
+// ParseOffset parses an entry of the offset log. Damage is core.ErrCorrupt; another version, or a field that is not known
+// here, core.ErrUnsupportedVersion.
 func ParseOffset(data []byte) (OffsetEntry, error) {
 	version, body, err := cutVersion(data)
 	if err != nil {
@@ -57,18 +58,20 @@ func ParseOffset(data []byte) (OffsetEntry, error) {
 	if version != 1 {
 		return OffsetEntry{}, fmt.Errorf("%w: offset log v%d", core.ErrUnsupportedVersion, version)
 	}
-	head, sources, found := bytes.Cut(body, []byte("\n"))
-	var form struct {
-		BatchWatermarkMs int64             `json:"batchWatermarkMs"`
-		BatchTimestampMs int64             `json:"batchTimestampMs"`
-		Conf             map[string]string `json:"conf"`
+	head, sources, _ := bytes.Cut(body, []byte("\n"))
+	var entry OffsetEntry
+	err = parseObject(head, map[string]any{"batchWatermarkMs": &entry.WatermarkMs, "batchTimestampMs": &entry.TimestampMs, "conf": &entry.Conf})
+	if err == nil {
+		entry.Sources, err = parseSources(string(sources))
 	}
-	if err := json.Unmarshal(head, &form); err != nil {
-		return OffsetEntry{}, fmt.Errorf("%w: offset log: %w", core.ErrCorrupt, err)
+	if err == nil && (entry.WatermarkMs < 0 || entry.TimestampMs < 0) {
+		err = fmt.Errorf("%w: a time before 1970", core.ErrCorrupt)
 	}
-	entry := OffsetEntry{WatermarkMs: form.BatchWatermarkMs, TimestampMs: form.BatchTimestampMs, Conf: form.Conf}
-	if found {
-		entry.Sources = strings.Split(strings.TrimSuffix(string(sources), "\n"), "\n")
+	if err == nil {
+		err = checkPinned(entry.Conf)
+	}
+	if err != nil {
+		return OffsetEntry{}, fmt.Errorf("offset log: %w", err)
 	}
 	return entry, nil
 }
@@ -82,15 +85,19 @@ func ParseCommit(data []byte) (CommitEntry, error) {
 	if version > 2 {
 		return CommitEntry{}, fmt.Errorf("%w: commit log v%d", core.ErrUnsupportedVersion, version)
 	}
-	var form struct {
-		NextBatchWatermarkMs int64                 `json:"nextBatchWatermarkMs"`
-		StateUniqueIDs       map[string][][]string `json:"stateUniqueIds"`
+	var watermark *int64
+	var operators map[string][][]string
+	if err := parseObject(body, map[string]any{"nextBatchWatermarkMs": &watermark, "stateUniqueIds": &operators}); err != nil {
+		return CommitEntry{}, fmt.Errorf("commit log: %w", err)
 	}
-	if err := json.Unmarshal(body, &form); err != nil {
-		return CommitEntry{}, fmt.Errorf("%w: commit log: %w", core.ErrCorrupt, err)
+	entry := CommitEntry{Version: version, HasWatermark: watermark != nil}
+	if watermark != nil {
+		entry.NextWatermarkMs = *watermark
 	}
-	entry := CommitEntry{Version: version, NextWatermarkMs: form.NextBatchWatermarkMs}
-	for operator, ids := range form.StateUniqueIDs {
+	if entry.NextWatermarkMs < 0 {
+		return CommitEntry{}, fmt.Errorf("%w: commit log: a time before 1970", core.ErrCorrupt)
+	}
+	for operator, ids := range operators {
 		id, ok := parseNumber(operator)
 		if !ok {
 			return CommitEntry{}, fmt.Errorf("%w: commit log: operator %q", core.ErrCorrupt, operator)
@@ -101,6 +108,83 @@ func ParseCommit(data []byte) (CommitEntry, error) {
 		entry.UniqueIDs[id] = ids
 	}
 	return entry, nil
+}
+
+// parseObject parses a JSON object into fields, by their exact names, and refuses what Spark does not write: anything that is
+// no object, bytes behind it, text that is not UTF-8, a field of another name.
+func parseObject(data []byte, fields map[string]any) error {
+	var object map[string]json.RawMessage
+	switch err := json.Unmarshal(data, &object); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", core.ErrCorrupt, err)
+	case object == nil:
+		return fmt.Errorf("%w: no JSON object", core.ErrCorrupt)
+	case !utf8.Valid(data):
+		return fmt.Errorf("%w: it is not UTF-8", core.ErrCorrupt)
+	}
+	for name, value := range object {
+		field, known := fields[name]
+		if !known {
+			return fmt.Errorf("%w: a field %q, which is damage or of a later Spark", core.ErrUnsupportedVersion, name)
+		}
+		if err := json.Unmarshal(value, field); err != nil {
+			return fmt.Errorf("%w: %s: %w", core.ErrCorrupt, name, err)
+		}
+	}
+	return nil
+}
+
+// parseSources splits the lines of the sources. What an offset looks like is the source's affair; one that begins as JSON is JSON.
+func parseSources(text string) ([]string, error) {
+	text = strings.TrimSuffix(text, "\n")
+	if text == "" {
+		return nil, fmt.Errorf("%w: no source has a line", core.ErrCorrupt)
+	}
+	sources := strings.Split(text, "\n")
+	for i, source := range sources {
+		if strings.HasPrefix(source, "{") && !json.Valid([]byte(source)) {
+			return nil, fmt.Errorf("%w: the offset of source %d begins as JSON and is none", core.ErrCorrupt, i)
+		}
+	}
+	return sources, nil
+}
+
+// The forms of offsets.
+const (
+	noOffset = iota
+	numberOffset
+	objectOffset
+	otherOffset
+)
+
+func offsetForm(source string) int {
+	_, isNumber := strconv.ParseInt(source, 10, 64)
+	switch {
+	case source == "-":
+		return noOffset
+	case isNumber == nil:
+		return numberOffset
+	case strings.HasPrefix(source, "{"):
+		return objectOffset
+	}
+	return otherOffset
+}
+
+// checkPinned refuses values that Spark does not write for the keys that this package goes by.
+func checkPinned(conf map[string]string) error {
+	wrong := func(key string) error { return fmt.Errorf("%w: %s is pinned to %q", core.ErrCorrupt, key, conf[key]) }
+	if class, pinned := conf[confProvider]; pinned && class == "" {
+		return wrong(confProvider)
+	}
+	if value, pinned := conf[confRowChecksum]; pinned && !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false") {
+		return wrong(confRowChecksum)
+	}
+	if value, pinned := conf[confPartitions]; pinned {
+		if n, err := strconv.ParseInt(value, 10, 64); err != nil || n < 1 || n > maxPartitions {
+			return wrong(confPartitions)
+		}
+	}
+	return nil
 }
 
 // cutVersion cuts off the first line, "v" and a number.
@@ -124,6 +208,10 @@ func parseNumber(name string) (int64, bool) {
 func readText(ctx context.Context, fsys core.FileSystem, name string) ([]byte, error) {
 	r, err := fsys.Open(ctx, name)
 	if err != nil {
+		if info, statErr := fsys.Stat(ctx, name); statErr == nil && !info.IsRegular() {
+			err = core.PathError("read", name, fmt.Errorf(
+				"%w: it is %s where Spark keeps a file: move it away, and restore the file from a copy", core.ErrCorrupt, describeType(info)))
+		}
 		return nil, err
 	}
 	defer func() { _ = r.Close() }() // nothing is lost when a read-only file fails to close
@@ -132,24 +220,6 @@ func readText(ctx context.Context, fsys core.FileSystem, name string) ([]byte, e
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxLogEntry))
 	return data, core.PathError("read", name, err)
-}
-
-// batches lists the entries of a log, ascending. A log that is not there is empty.
-func batches(ctx context.Context, fsys core.FileSystem, dir string) ([]int64, error) {
-	var numbers []int64
-	for info, err := range fsys.List(ctx, dir) {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if n, ok := parseNumber(info.Name); ok && info.IsRegular() {
-			numbers = append(numbers, n)
-		}
-	}
-	slices.Sort(numbers)
-	return numbers, nil
 }
 
 // readEntry reads and parses an entry of a log.

@@ -117,13 +117,16 @@ func (c *Checkpoint) Operators(ctx context.Context) (operators []Operator, probl
 func (c *Checkpoint) operator(ctx context.Context, id int64) (Operator, error) {
 	dir := path.Join(c.StateRoot(), strconv.FormatInt(id, 10))
 	bare := Operator{ID: id, Dir: dir}
-	newest, err := batches(ctx, c.fsys, path.Join(dir, metadataDir, "v2"))
+	log, err := listLog(ctx, c.fsys, path.Join(dir, metadataDir, "v2"))
+	if err == nil {
+		err = errors.Join(log.problems...)
+	}
 	if err != nil {
 		return bare, err
 	}
 	name := path.Join(dir, metadataDir, metadataFile)
-	if len(newest) > 0 {
-		name = path.Join(dir, metadataDir, "v2", strconv.FormatInt(newest[len(newest)-1], 10))
+	if last := log.last(); last >= 0 {
+		name = log.name(last)
 	}
 	data, err := readText(ctx, c.fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {

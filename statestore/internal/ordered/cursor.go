@@ -11,10 +11,13 @@ const maxLevels = 16
 // cursor is a place between two entries of a tree. The path to its leaf stands by level.
 type cursor struct {
 	level int // of the root; -1 if there is no entry any more
-	path  [maxLevels]struct {
-		node *node
-		at   int
-	}
+	path  [maxLevels]step
+}
+
+// step is a node of a path, and which of its children or entries comes next.
+type step struct {
+	node *node
+	at   int
 }
 
 // seek goes before the first entry whose key is not below from.
@@ -84,6 +87,7 @@ func (t *tree) between(from, to []byte) iter.Seq2[[]byte, []byte] {
 				end, _ = leaf.keys().search(to)
 				last = true
 			}
+			leaf.touchValues(c.path[0].at, end)
 			for i := c.path[0].at; i < end; i++ {
 				if !yield(leaf.keys().at(i), valueAt(leaf.value(i))) {
 					return

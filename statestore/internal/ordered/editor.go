@@ -1,6 +1,7 @@
 package ordered
 
 import (
+	"bytes"
 	"iter"
 	"math/bits"
 	"slices"
@@ -162,8 +163,11 @@ func (e *Editor) replace(level int, n *node) {
 	}
 }
 
-// overwrite sets the value of entry i of the path's leaf.
+// overwrite sets the value of entry i of the path's leaf. The value that is there already changes nothing.
 func (e *Editor) overwrite(i int, value []byte) {
+	if bytes.Equal(valueAt(e.path.path[0].node.value(i)), value) {
+		return
+	}
 	bit := uint32(1) << i
 	room := 0
 	if old := e.path.path[0].node; old.packed != nil && old.over&bit == 0 {
@@ -181,6 +185,9 @@ func (e *Editor) overwrite(i int, value []byte) {
 		n.refs[i] = p
 	} else {
 		n.refs[n.slot(i)] = p
+	}
+	if n.fresh&bit != 0 {
+		n.bits |= putAgain
 	}
 	n.fresh |= bit
 	n.inside &^= bit

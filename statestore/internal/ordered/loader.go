@@ -13,6 +13,9 @@ import (
 type Loader struct {
 	// Parallelism is how many goroutines Map uses. 0 and 1 are none but the caller's.
 	Parallelism int
+	// Stop is asked by Map now and then, by any of its goroutines. Once it has returned true it must go on doing so; Map then
+	// returns nil soon. Nil never stops.
+	Stop func() bool
 
 	chunks   []chunk
 	room     int // in the last chunk; 0 if that is not ours
@@ -66,7 +69,9 @@ func (l *Loader) PutShared(content []byte, offsets []uint32, skip, floor int) {
 	n := uint32(len(l.chunks))
 	l.chunks = append(l.chunks, chunk{content, skip, floor})
 	l.room = 0
-	l.calls = slices.Grow(l.calls, len(offsets))
+	if len(l.calls)+len(offsets) > cap(l.calls) {
+		l.calls = slices.Grow(l.calls, max(len(offsets), len(l.calls)))
+	}
 	for _, off := range offsets {
 		rest := content[off:]
 		l.note(rest[4:][:binary.BigEndian.Uint32(rest)])
@@ -127,7 +132,9 @@ func (l *Loader) keyAt(c call) []byte {
 	return b[4:][:binary.BigEndian.Uint32(b)]
 }
 
-// Map returns the version and empties the loader.
+func (l *Loader) stopped() bool { return l.Stop != nil && l.Stop() }
+
+// Map returns the version, or nil if it was stopped, and empties the loader.
 func (l *Loader) Map() *Map {
 	workers := max(1, l.Parallelism)
 	spans := l.arrange(workers)
@@ -145,6 +152,9 @@ func (l *Loader) Map() *Map {
 		t.memory += s.memory
 	}
 	l.chunks, l.room, l.calls, l.first, l.last, l.unsorted = nil, 0, nil, nil, nil, false
+	if l.stopped() {
+		return nil
+	}
 	return finish(leaves, t, birth)
 }
 
@@ -174,11 +184,16 @@ func (l *Loader) build(calls []call, birth uint64) span {
 		n = copy(pending[:], pending[fit.count:n])
 	}
 	for i, c := range calls {
-		if i%ahead == 0 && l.unsorted {
-			l.touch(calls[i:min(i+ahead, len(calls))])
+		if i%ahead == 0 {
+			if l.stopped() {
+				return s
+			}
+			if l.unsorted {
+				l.touch(calls[i:min(i+ahead, len(calls))])
+			}
 		}
 		key, value, removed := l.at(c)
-		if removed || i+1 < len(calls) && l.sameKey(c, calls[i+1]) {
+		if removed || l.unsorted && i+1 < len(calls) && l.sameKey(c, calls[i+1]) {
 			continue
 		}
 		pending[n] = item{key: key, value: value}

@@ -3,6 +3,7 @@ package ordered_test
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -215,16 +216,25 @@ func editDuringIteration(t *testing.T, r *rand.Rand, s shape, e *ordered.Editor,
 }
 
 func requireDiff(t *testing.T, a, b version) {
+	t.Helper()
+	requireChanges(t, a, b, ordered.Diff(a.m, b.m), true)
+	requireChanges(t, a, b, ordered.Delta(a.m, b.m), false)
+}
+
+func requireChanges(t *testing.T, a, b version, changes iter.Seq[ordered.Change], withOld bool) {
+	t.Helper()
 	model := maps.Clone(a.model)
 	last := []byte(nil)
-	for c := range ordered.Diff(a.m, b.m) {
+	for c := range changes {
 		require.True(t, last == nil || bytes.Compare(last, c.Key) < 0)
 		last = append([]byte{}, c.Key...)
 		old, had := a.model[string(c.Key)]
 		now, has := b.model[string(c.Key)]
 		kind := map[[2]bool]ordered.ChangeKind{{false, true}: ordered.Added, {true, true}: ordered.Updated, {true, false}: ordered.Removed}[[2]bool{had, has}]
 		require.Equal(t, kind, c.Kind)
-		require.Equal(t, old, string(c.Old))
+		if withOld || c.Old != nil {
+			require.Equal(t, old, string(c.Old))
+		}
 		require.Equal(t, now, string(c.New))
 		require.False(t, c.Kind == ordered.Updated && old == now)
 		if has {

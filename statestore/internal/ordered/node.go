@@ -40,12 +40,13 @@ type node struct {
 	inside  uint32
 	fresh   uint32 // values that were put since birth's session began
 	garbage uint16 // bytes of the packed block that are overwritten
-	bits    uint16 // newKeys, and the distance of values in the packed block, or 0 if they differ
+	bits    uint16 // newKeys, putAgain, and the distance of values in the packed block, or 0 if they differ
 }
 
 const (
 	newKeys    = 1 << 15 // in bits: keys were made since birth's session began
-	strideBits = newKeys - 1
+	putAgain   = 1 << 14 // in bits: a value that is fresh was put once more, perhaps as it was before
+	strideBits = putAgain - 1
 )
 
 const nodeBytes = int(unsafe.Sizeof(node{}))

@@ -33,6 +33,9 @@ func (l *Loader) arrange(workers int) [][]call {
 	}
 	counts := make([][257]int, chunks)
 	parallel(workers, chunks, func(i int) {
+		if l.stopped() {
+			return
+		}
 		for j, c := range part(i) {
 			head := l.head(c)
 			part(i)[j].head = head
@@ -49,6 +52,9 @@ func (l *Loader) arrange(workers int) [][]call {
 	}
 	sorted := make([]call, len(calls))
 	parallel(workers, chunks, func(i int) {
+		if l.stopped() {
+			return
+		}
 		for _, c := range part(i) {
 			b := c.head >> 56
 			sorted[counts[i][b]] = c
@@ -87,6 +93,9 @@ func (l *Loader) sort(calls []call) {
 func (l *Loader) radix(calls, spare []call, shift int) {
 	if len(calls) <= smallSort || shift < 0 {
 		slices.SortFunc(calls, l.compare)
+		return
+	}
+	if l.stopped() {
 		return
 	}
 	var counts [257]int

@@ -13,7 +13,7 @@ import (
 //	4       2 × n  offset of each value, unless all are as long
 //	…       …      values, each behind its length
 //
-// All unsafe code of the package is in this file and in node.go.
+// Unsafe code of the package is in this file, in node.go and in touch.go; elsewhere addresses are only compared.
 type valueRef = unsafe.Pointer
 
 // emptyValue is every value without bytes.
