@@ -7,6 +7,7 @@
 #   ROUNDS=5       repetitions of the tests                         (make stress)
 #   KILLS=50       kills of the kill -9 sweep; make stress takes 4 times as many
 #   KILLS_HDFS=20  kills of the same sweep on a real HDFS
+#   CHAOS=20       rounds of each fault of a real HDFS            (make stress)
 #   HDFSCKPT_CACHE where built tools are kept, default ~/.cache/hdfsckpt
 
 export HDFSCKPT_CACHE ?= $(HOME)/.cache/hdfsckpt
@@ -62,7 +63,7 @@ bench: ## benchmarks 6 times each, median and spread; ratios where there is a ri
 	@scripts/bench.sh "$(BENCH)" $(PKG)
 
 .PHONY: stress
-stress: ## all tests ROUNDS (5) times in random order under race, then a long kill -9 sweep
+stress: ## all tests ROUNDS (5) times in random order under race, a long kill -9 sweep, chaos on HDFS
 	@scripts/stress.sh "$(ROUNDS)"
 
 
