@@ -16,7 +16,7 @@ import (
 )
 
 func Example() {
-	dir := os.Getenv("VISITS_DIR") // a directory that survives the process
+	dir := os.Getenv("VISITS_DIR") // a directory that is there, and survives the process
 	fsys, err := localfs.Open(dir, localfs.Options{})
 	check(err)
 	storage, err := core.NewStorage(fsys, fsys.Base(), core.JobIDOf("visits"), core.Options{})
