@@ -58,6 +58,10 @@ func Open(ctx context.Context, fsys core.FileSystem, dir string) (*Checkpoint, e
 	if err := c.readPins(ctx); err != nil {
 		return nil, err
 	}
+	// Spark has the commit log since 2.2, and pins a configuration since 2.3.
+	if last := c.LastOffset(); last > 0 && len(c.Commits) == 0 && len(c.commits.problems) == 0 && c.Pins.Conf != nil {
+		c.Problems = append(c.Problems, missingEntry(c.commits.name(last-1), "batch %d was begun, which needs it, and the commit log is empty", last))
+	}
 	if last := c.LastCommit(); last >= 0 && !c.commits.irregular[last] {
 		if _, err := readEntry(ctx, fsys, c.commits.dir, last, ParseCommit); err != nil && !c.tolerate(err) {
 			return nil, err

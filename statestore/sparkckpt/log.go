@@ -41,8 +41,6 @@ type OffsetEntry struct {
 type CommitEntry struct {
 	Version         int
 	NextWatermarkMs int64
-	// HasWatermark is false before Spark 2.4, which did not write it.
-	HasWatermark bool
 	// UniqueIDs are, of each operator and partition, the ids of the state that the batch committed, one for each store. There
 	// are none in checkpoint format 1.
 	UniqueIDs map[int64][][]string
@@ -85,14 +83,10 @@ func ParseCommit(data []byte) (CommitEntry, error) {
 	if version > 2 {
 		return CommitEntry{}, fmt.Errorf("%w: commit log v%d", core.ErrUnsupportedVersion, version)
 	}
-	var watermark *int64
+	entry := CommitEntry{Version: version}
 	var operators map[string][][]string
-	if err := parseObject(body, map[string]any{"nextBatchWatermarkMs": &watermark, "stateUniqueIds": &operators}); err != nil {
+	if err := parseObject(body, map[string]any{"nextBatchWatermarkMs": &entry.NextWatermarkMs, "stateUniqueIds": &operators}); err != nil {
 		return CommitEntry{}, fmt.Errorf("commit log: %w", err)
-	}
-	entry := CommitEntry{Version: version, HasWatermark: watermark != nil}
-	if watermark != nil {
-		entry.NextWatermarkMs = *watermark
 	}
 	if entry.NextWatermarkMs < 0 {
 		return CommitEntry{}, fmt.Errorf("%w: commit log: a time before 1970", core.ErrCorrupt)
@@ -138,7 +132,7 @@ func parseObject(data []byte, fields map[string]any) error {
 func parseSources(text string) ([]string, error) {
 	text = strings.TrimSuffix(text, "\n")
 	if text == "" {
-		return nil, fmt.Errorf("%w: no source has a line", core.ErrCorrupt)
+		return nil, nil
 	}
 	sources := strings.Split(text, "\n")
 	for i, source := range sources {

@@ -12,6 +12,9 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/core"
 )
 
+// ErrNoEntry says that a name in a log is taken for an entry and cannot be one. Such an error is also core.ErrCorrupt.
+var ErrNoEntry = errors.New("no entry of Spark's")
+
 // maxBatch is more than any query comes to, and leaves room for the version that it commits.
 const maxBatch = 1 << 53
 
@@ -55,10 +58,10 @@ func listLog(ctx context.Context, fsys core.FileSystem, dir string) (batchLog, e
 		name := path.Join(dir, info.Name)
 		switch {
 		case !ok && isJavaLong(info.Name):
-			damaged(name, "Spark takes it for a batch and writes no such name: move it away")
+			damaged(name, "%w: Spark takes it for batch %s and writes no such name", ErrNoEntry, info.Name)
 		case !ok:
 		case n > maxBatch:
-			damaged(name, "no query has so many batches: move it away")
+			damaged(name, "%w: no query has so many batches", ErrNoEntry)
 		default:
 			l.batches = append(l.batches, n)
 			if !info.IsRegular() {
@@ -144,13 +147,17 @@ func (c *Checkpoint) readLogs(ctx context.Context) error {
 // those that Open has found: entries that are damaged, or of another version than is known here, or that contradict each
 // other. An entry that is cleaned up meanwhile is none. The error is of what cannot be read at the moment.
 func (c *Checkpoint) CheckLogs(ctx context.Context) (problems []error, err error) {
-	known := map[string]bool{}
+	known := map[string]bool{} // one problem of an entry is enough
 	for _, problem := range c.Problems {
-		known[problem.Error()] = true
+		var at *fs.PathError
+		if errors.As(problem, &at) {
+			known[at.Path] = true
+		}
 	}
 	note := func(name string, err error) {
-		if err = core.PathError("read", name, err); err != nil && !known[err.Error()] {
-			problems = append(problems, err)
+		if err != nil && !known[name] {
+			known[name] = true
+			problems = append(problems, core.PathError("read", name, err))
 		}
 	}
 	offsets, err := readAll(ctx, c.fsys, c.offsets, ParseOffset, note)
@@ -161,18 +168,21 @@ func (c *Checkpoint) CheckLogs(ctx context.Context) (problems []error, err error
 	if err != nil {
 		return nil, err
 	}
-	var before *OffsetEntry
+	var before *OffsetEntry // Spark 2.1 to 2.3 have no watermark in the commit log
 	for _, batch := range c.Offsets {
 		entry, there := offsets[batch]
 		if !there {
 			before = nil
 			continue
 		}
+		if len(entry.Sources) == 0 {
+			note(c.offsets.name(batch), fmt.Errorf("%w: offset log: no source has a line", core.ErrCorrupt))
+		}
 		note(c.offsets.name(batch), follows(before, entry))
 		if commit, there := commits[batch-1]; there && commit.NextWatermarkMs > entry.WatermarkMs {
 			note(c.offsets.name(batch), fmt.Errorf("%w: its watermark %d is below %d, which the batch before has committed", core.ErrCorrupt, entry.WatermarkMs, commit.NextWatermarkMs))
 		}
-		if commit, there := commits[batch]; there && commit.HasWatermark && commit.NextWatermarkMs < entry.WatermarkMs {
+		if commit, there := commits[batch]; there && commit.NextWatermarkMs > 0 && commit.NextWatermarkMs < entry.WatermarkMs {
 			note(c.commits.name(batch), fmt.Errorf("%w: its watermark %d is below %d, with which the batch began", core.ErrCorrupt, commit.NextWatermarkMs, entry.WatermarkMs))
 		}
 		before = &entry

@@ -90,7 +90,8 @@ func ParseOperator(data []byte) (Operator, error) {
 	return o, nil
 }
 
-// Operators lists the operators, by id. The problems are metadata that is there and damaged: such an operator has no name.
+// Operators lists the operators, by id. The problems are metadata that is damaged or cannot be read, whose operator has no name,
+// and operators that are missing: Spark numbers them from 0, and a query that has committed a batch has one.
 func (c *Checkpoint) Operators(ctx context.Context) (operators []Operator, problems []error, err error) {
 	for info, err := range c.fsys.List(ctx, c.StateRoot()) {
 		if err != nil {
@@ -101,21 +102,39 @@ func (c *Checkpoint) Operators(ctx context.Context) (operators []Operator, probl
 			continue
 		}
 		o, err := c.operator(ctx, id)
+		if ctx.Err() != nil {
+			return nil, nil, err
+		}
 		if err != nil {
-			if !errors.Is(err, core.ErrCorrupt) && !errors.Is(err, core.ErrUnsupportedVersion) {
-				return nil, nil, err
-			}
 			problems = append(problems, err)
 		}
 		operators = append(operators, o)
 	}
 	slices.SortFunc(operators, func(a, b Operator) int { return cmp.Compare(a.ID, b.ID) })
+	committed, known := c.CommittedVersion()
+	if !known {
+		return operators, problems, nil
+	}
+	expected := int64(0)
+	for _, o := range operators {
+		if o.ID > expected {
+			problems = append(problems, missingEntry(c.operatorDir(expected), "there is operator %d, and Spark numbers them from 0", o.ID))
+		}
+		expected = o.ID + 1
+	}
+	if len(operators) == 0 {
+		problems = append(problems, missingEntry(c.operatorDir(0), "the query has committed version %d of its state, and no operator has any", committed))
+	}
 	return operators, problems, nil
+}
+
+func (c *Checkpoint) operatorDir(id int64) string {
+	return path.Join(c.StateRoot(), strconv.FormatInt(id, 10))
 }
 
 // operator reads the metadata of an operator: the newest of version 2, or that of version 1, or none.
 func (c *Checkpoint) operator(ctx context.Context, id int64) (Operator, error) {
-	dir := path.Join(c.StateRoot(), strconv.FormatInt(id, 10))
+	dir := c.operatorDir(id)
 	bare := Operator{ID: id, Dir: dir}
 	log, err := listLog(ctx, c.fsys, path.Join(dir, metadataDir, "v2"))
 	if err == nil {
@@ -146,9 +165,9 @@ func (c *Checkpoint) operator(ctx context.Context, id int64) (Operator, error) {
 	return o, nil
 }
 
-// StoreIDs lists the stores of an operator whose directories are there, by partition and name, and those that its metadata
-// promises and that are missing. The metadata counts the partitions of the query, also for an operator that works in one, such as a
-// global limit: where there is partition 0 alone, no other is missed.
+// StoreIDs lists the stores of an operator whose directories are there, by partition and name, and those that are missing: the
+// metadata promises them or, where there is none, the other partitions and the offset log do. A directory that cannot be listed
+// counts as there. Before a batch is done none is missing. An operator that Spark runs in one partition has partition 0 alone, although its metadata counts those of the query.
 func (c *Checkpoint) StoreIDs(ctx context.Context, o Operator) (found, missing []statestore.StoreID, err error) {
 	for info, err := range c.fsys.List(ctx, o.Dir) {
 		if err != nil {
@@ -167,11 +186,19 @@ func (c *Checkpoint) StoreIDs(ctx context.Context, o Operator) (found, missing [
 		}
 	}
 	there := make(map[statestore.StoreID]bool, len(found))
+	promised := slices.Clone(o.Stores)
 	for _, id := range found {
 		there[id] = true
+		named := slices.ContainsFunc(promised, func(s StoreInfo) bool { return s.Name == id.Name })
+		if o.Stores == nil && !named {
+			promised = append(promised, StoreInfo{Name: id.Name, Partitions: c.Pins.Partitions()})
+		}
 	}
-	single := len(found) > 0 && !slices.ContainsFunc(found, func(id statestore.StoreID) bool { return id.Partition > 0 })
-	for _, s := range o.Stores {
+	if len(c.Commits) == 0 && c.LastOffset() == 0 {
+		promised = nil // the first batch makes the directories, and is not known to be done
+	}
+	single := c.single(ctx, o, found)
+	for _, s := range promised {
 		partitions := s.Partitions
 		if single {
 			partitions = min(partitions, 1)
@@ -189,6 +216,42 @@ func (c *Checkpoint) StoreIDs(ctx context.Context, o Operator) (found, missing [
 	return found, missing, nil
 }
 
+// Names of operators in their metadata.
+const (
+	globalLimit = "globalLimit"
+	aggregation = "stateStoreSave"
+)
+
+// single tells whether Spark runs an operator in one partition: a global limit, and an aggregation without keys. Where there
+// is no metadata the schema tells them; where there is no schema either, partition 0 alone is taken for all.
+func (c *Checkpoint) single(ctx context.Context, o Operator, found []statestore.StoreID) bool {
+	if o.Name == globalLimit {
+		return true
+	}
+	others := slices.ContainsFunc(found, func(id statestore.StoreID) bool { return id.Partition > 0 })
+	if others || o.Name != aggregation && o.Stores != nil {
+		return false
+	}
+	_, schemas, err := c.Schemas(ctx, statestore.StoreID{Operator: o.ID, Name: statestore.DefaultStore})
+	if err != nil || len(schemas) == 0 {
+		return o.Stores == nil
+	}
+	return keyless(schemas[0].Key)
+}
+
+// keyless tells the schemas of keys that are the same for all rows: without fields, or one that is always null, as a limit has it.
+func keyless(schema string) bool {
+	var form struct {
+		Fields []struct {
+			Type any `json:"type"`
+		} `json:"fields"`
+	}
+	if err := json.Unmarshal([]byte(schema), &form); err != nil {
+		return false
+	}
+	return form.Fields != nil && (len(form.Fields) == 0 || len(form.Fields) == 1 && (form.Fields[0].Type == "void" || form.Fields[0].Type == "null"))
+}
+
 // storeNames finds out which stores are in the directory of a partition. The default store has its files there; it is
 // also reported where there is nothing else.
 func (c *Checkpoint) storeNames(ctx context.Context, o Operator, dir string) ([]string, error) {
@@ -199,7 +262,10 @@ func (c *Checkpoint) storeNames(ctx context.Context, o Operator, dir string) ([]
 			return nil, nil // removed since it was listed
 		}
 		if err != nil {
-			return nil, err
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			return expectedNames(o), nil
 		}
 		if info.IsDir() && isStoreName(info.Name) {
 			names = append(names, info.Name)
@@ -213,6 +279,18 @@ func (c *Checkpoint) storeNames(ctx context.Context, o Operator, dir string) ([]
 		names = append(names, statestore.DefaultStore)
 	}
 	return names, nil
+}
+
+// expectedNames are the stores that a partition should have.
+func expectedNames(o Operator) []string {
+	if o.Stores == nil {
+		return []string{statestore.DefaultStore}
+	}
+	var names []string
+	for _, s := range o.Stores {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // isStoreName tells the directories of named stores from those of Spark and of this module.

@@ -152,9 +152,9 @@ func (v *verifier) hdfs(ctx context.Context) error {
 		return err
 	}
 	rows, valid := map[string][]byte{}, true // of the version before
-	previous := int64(0)
+	previous, lowest := int64(0), v.lowest()
 	for _, f := range v.Listing.Versions {
-		follows, unclear := f.Version == previous+1, v.unclear
+		follows, unclear, before := f.Version == previous+1, v.unclear, previous
 		previous = f.Version
 		why := ""
 		if f.Delta {
@@ -170,6 +170,9 @@ func (v *verifier) hdfs(ctx context.Context) error {
 			why = statestore.FileName(f.Version, codec.Delta) + " is missing"
 		}
 		if f.Snapshot {
+			if why != "" && f.Version > lowest && (!f.Delta || !follows) {
+				v.uncompared(f, before)
+			}
 			rows, valid = v.snapshot(ctx, f, on, rows, valid)
 		}
 		if valid {
@@ -179,6 +182,40 @@ func (v *verifier) hdfs(ctx context.Context) error {
 	}
 	v.unloadable()
 	return ctx.Err()
+}
+
+// lowest is the version below which a clean-up has left nothing, 0 without versions.
+func (v *verifier) lowest() int64 {
+	if len(v.Listing.Versions) == 0 {
+		return 0
+	}
+	return v.Listing.Versions[0].Version
+}
+
+// uncompared reports deltas that are missing at or right below a snapshot, which hides that: the snapshot makes its version.
+// previous is the version before that has files.
+func (v *verifier) uncompared(f statestore.VersionFiles, previous int64) {
+	snapshot := statestore.FileName(f.Version, codec.Snapshot)
+	if previous < f.Version-1 {
+		v.hidden(statestore.FileName(f.Version-1, codec.Delta), previous+1, f.Version-1, snapshot+" cannot be compared with what the deltas make")
+		return
+	}
+	v.find(Finding{
+		Kind: FileMissing, Severity: Warning, Path: path.Join(v.Dir, statestore.FileName(f.Version, codec.Delta)),
+		Message: fmt.Sprintf("it is missing: %s cannot be compared with what the deltas make", snapshot), Advice: "the snapshot makes the version: keep it",
+	})
+}
+
+// hidden reports versions below a snapshot that have no files at all. No names tell of them.
+func (v *verifier) hidden(name string, from, to int64, consequence string) {
+	which := fmt.Sprintf("version %d", from)
+	if to > from {
+		which = fmt.Sprintf("versions %d to %d", from, to)
+	}
+	v.find(Finding{
+		Kind: FileMissing, Severity: Warning, Path: path.Join(v.Dir, name), Message: fmt.Sprintf("it is missing: %s cannot be loaded, and %s", which, consequence),
+		Advice: "the snapshot above makes its version: keep it; the query cannot be started from what is missing",
+	})
 }
 
 func (v *verifier) allFiles() []file {

@@ -119,6 +119,21 @@ func TestVerifyFindsWhatIsWrongAndSaysWhichVersionsAreLeft(t *testing.T) {
 			[]finding{{sparkckpt.NotLoadable, sparkckpt.Warning, "0", "versions 2 to 3 cannot be loaded: 1.delta is missing"}},
 			"[4 5 6 7 8 9]",
 		},
+		"a delta right below a snapshot is gone": {
+			func(t *testing.T, f *memfs.FS) { remove(t, f, at("3.delta")) },
+			[]finding{{sparkckpt.FileMissing, sparkckpt.Warning, "3.delta", "version 3 cannot be loaded, and 4.snapshot cannot be compared"}},
+			"[1 2 4 5 6 7 8 9]",
+		},
+		"two deltas below a snapshot are gone": {
+			func(t *testing.T, f *memfs.FS) { remove(t, f, at("2.delta")); remove(t, f, at("3.delta")) },
+			[]finding{{sparkckpt.FileMissing, sparkckpt.Warning, "3.delta", "versions 2 to 3 cannot be loaded, and 4.snapshot cannot be compared"}},
+			"[1 4 5 6 7 8 9]",
+		},
+		"the delta beside a snapshot is gone": {
+			func(t *testing.T, f *memfs.FS) { remove(t, f, at("4.delta")) },
+			[]finding{{sparkckpt.FileMissing, sparkckpt.Warning, "4.delta", "it is missing: 4.snapshot cannot be compared"}},
+			"[1 2 3 4 5 6 7 8 9]",
+		},
 		"a snapshot of other content": {
 			func(t *testing.T, f *memfs.FS) {
 				var b bytes.Buffer

@@ -23,7 +23,7 @@ func (v *verifier) rocks(ctx context.Context) error {
 		return err
 	}
 	loadable := map[link]bool{}
-	last := int64(0)
+	last, previous := int64(0), int64(0)
 	for _, f := range v.Rocks.Versions {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -35,6 +35,10 @@ func (v *verifier) rocks(ctx context.Context) error {
 		if !loadable[l] && f.ID != "" {
 			why = fmt.Sprintf("id %s: %s", f.ID, why)
 		}
+		if previous > 0 && f.Version > previous+1 && zip {
+			v.hidden(path.Base(link{version: f.Version - 1}.changelog(v.Dir)), previous+1, f.Version-1, "nothing leads to "+path.Base(l.zip(v.Dir)))
+		}
+		previous = f.Version
 		if loadable[l] && last != f.Version {
 			v.Verified.Loadable = append(v.Verified.Loadable, f.Version)
 			last = f.Version

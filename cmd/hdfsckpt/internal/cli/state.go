@@ -98,6 +98,7 @@ type versionFlags struct {
 func (f *versionFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Int64Var(&f.number, "version", ops.Newest, "`N`, the version; the default is the one that the query would begin with")
 	cmd.Flags().StringVar(&f.id, "checkpoint-id", "", "`ID` of the version in checkpoint format 2; the default is the one in the commit log")
+	cmd.Flags().Lookup("version").DefValue = "0" // which the help does not show
 	_ = cmd.RegisterFlagCompletionFunc("version", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("checkpoint-id", cobra.NoFileCompletions)
 }
@@ -151,7 +152,7 @@ files are read by verify. The column STATE says
 
   ready       the version that the query would begin with can be loaded
   incomplete  it cannot: files are missing; the exit code is 1
-  missing     the operator's metadata names the store, and it is not there; exit code 1
+  missing     the store belongs to the operator, and it is not there; exit code 1
   empty       nothing was committed yet
 
 VERSIONS are the lowest and the highest, with their number in brackets where some between

@@ -299,6 +299,9 @@ func (f *onlyFlags) add(cmd *cobra.Command) {
 	} {
 		flag := cmd.Flags().Lookup(name)
 		flag.Usage, flag.DefValue = usage, ""
+		if flag.Value.Type() == "int64" {
+			flag.DefValue = "0" // which the help does not show
+		}
 	}
 }
 

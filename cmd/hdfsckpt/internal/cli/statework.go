@@ -56,6 +56,7 @@ func newStateCompact(s *session) *cobra.Command {
 		flags: func(cmd *cobra.Command, opts *ops.StateWorkOptions) {
 			cmd.Flags().Int64Var(&opts.Version, "version", ops.Newest, "`N`, the version; the default is the one that the query would begin with")
 			cmd.Flags().IntVar(&opts.Retain, "retain", defaultRetain, "keep the newest `N` versions loadable")
+			cmd.Flags().Lookup("version").DefValue = "0" // which the help does not show
 			_ = cmd.RegisterFlagCompletionFunc("version", cobra.NoFileCompletions)
 			_ = cmd.RegisterFlagCompletionFunc("retain", cobra.NoFileCompletions)
 		},
@@ -87,6 +88,7 @@ func newStateRollback(s *session) *cobra.Command {
 		flags: func(cmd *cobra.Command, opts *ops.StateWorkOptions) {
 			cmd.Flags().Int64Var(&opts.Version, "version", ops.Newest, "`N`, the version that becomes the newest; 0 drops all")
 			cmd.Flags().BoolVar(&opts.BelowCommit, "below-commit", false, "go below the version that the newest batch committed")
+			cmd.Flags().Lookup("version").DefValue = "0" // which the help does not show
 			_ = cmd.RegisterFlagCompletionFunc("version", cobra.NoFileCompletions)
 		},
 		check: func(cmd *cobra.Command, opts ops.StateWorkOptions) error {

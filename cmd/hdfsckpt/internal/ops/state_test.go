@@ -30,7 +30,7 @@ const vectors = "../../../../statestore/sparkckpt/testdata/spark.tar.gz"
 
 const sweptStore = "right-keyToNumValues"
 
-// sparkFiles are the files of one store of a Spark checkpoint, and the logs.
+// sparkFiles are the files of a Spark checkpoint.
 func sparkFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	f, err := os.Open(vectors)
@@ -47,7 +47,7 @@ func sparkFiles(t *testing.T) map[string][]byte {
 		}
 		require.NoError(t, err)
 		rest, found := strings.CutPrefix(path.Clean(h.Name), "generated/query-join-inner-hdfs-lz4/checkpoint")
-		if !found || strings.Contains(rest, "/state/0/") && !strings.Contains(rest, "/state/0/1/"+sweptStore) {
+		if !found {
 			continue
 		}
 		files["/ckpt"+rest], err = io.ReadAll(r)
@@ -95,15 +95,19 @@ type work struct {
 }
 
 func works() map[string]work {
-	now := func() time.Time { return time.Now().Add(time.Hour) }
+	partition, store := int64(1), sweptStore
+	opts := StateWorkOptions{Partition: &partition, Store: &store, Yes: true, Now: func() time.Time { return time.Now().Add(time.Hour) }}
+	compact, rollback := opts, opts
+	compact.Version, compact.Retain = Newest, 2
+	rollback.Version, rollback.BelowCommit = 4, true
 	return map[string]work{
-		"compact": {StateCompact, StateWorkOptions{Version: Newest, Retain: 2, Yes: true, Now: now}, []int64{6, 7}, nil},
-		"repair": {StateRepair, StateWorkOptions{Yes: true, Now: now}, []int64{1, 2, 3, 4, 5, 6, 7}, func(files map[string][]byte) {
+		"compact": {StateCompact, compact, []int64{6, 7}, nil},
+		"repair": {StateRepair, opts, []int64{1, 2, 3, 4, 5, 6, 7}, func(files map[string][]byte) {
 			name := "/ckpt/state/0/1/" + sweptStore + "/6.snapshot"
 			files[name] = bytes.Clone(files[name])
 			files[name][60] ^= 0xff
 		}},
-		"rollback": {StateRollback, StateWorkOptions{Version: 4, BelowCommit: true, Yes: true, Now: now}, []int64{1, 2, 3, 4}, nil},
+		"rollback": {StateRollback, rollback, []int64{1, 2, 3, 4}, nil},
 	}
 }
 

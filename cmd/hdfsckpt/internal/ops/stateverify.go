@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 
 	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/progress"
 	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/report"
@@ -42,19 +44,30 @@ func StateVerify(ctx context.Context, open core.Opener, qualified string, opts S
 	if err != nil {
 		return nil, nil, err
 	}
+	unread, err := c.CheckLogs(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, nil, err
+		}
+		unread = append(unread, err)
+	}
 	operators, damaged, err := c.Operators(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	v := &report.StateVerification{Checkpoint: qualified, Stores: []report.StateVerified{}, Findings: []report.StateFinding{}}
-	for _, problem := range append(problems, damaged...) {
+	for _, problem := range slices.Concat(problems, unread, damaged) {
 		v.Findings = append(v.Findings, logFinding(problem))
 	}
 	var jobs []job
 	for _, o := range operators {
 		found, missing, err := c.StoreIDs(ctx, o)
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, nil, err
+			v.Findings = append(v.Findings, logFinding(err))
+			continue
 		}
 		for _, id := range found {
 			if opts.wants(id) {
@@ -68,38 +81,40 @@ func StateVerify(ctx context.Context, open core.Opener, qualified string, opts S
 		}
 	}
 	if len(jobs) == 0 && len(v.Findings) == 0 {
-		return nil, nil, &report.Problem{
-			Kind: report.None, Operation: "verify", Path: qualified, Message: fmt.Sprintf("%s has no such store", qualified),
-			Hint: "state ls shows which stores there are",
-		}
+		return nil, nil, noStores(qualified, "verify", len(operators))
 	}
-	v.Stores, problems = verifyStores(ctx, c, jobs, opts)
-	return v, problems, nil
+	v.Stores = verifyStores(ctx, c, jobs, opts)
+	return v, nil, ctx.Err()
 }
 
-func verifyStores(ctx context.Context, c *sparkckpt.Checkpoint, jobs []job, opts StateVerifyOptions) ([]report.StateVerified, []error) {
+// noStores is the problem of a checkpoint in which nothing is chosen.
+func noStores(qualified, operation string, operators int) error {
+	p := &report.Problem{
+		Kind: report.None, Operation: operation, Path: qualified, Message: qualified + " has no such store",
+		Hint: "state ls shows which stores there are",
+	}
+	if operators == 0 {
+		p.Message, p.Hint = qualified+" has no state stores", "no batch is committed: the query writes its stores with the first"
+	}
+	return p
+}
+
+func verifyStores(ctx context.Context, c *sparkckpt.Checkpoint, jobs []job, opts StateVerifyOptions) []report.StateVerified {
 	results := make([]report.StateVerified, len(jobs))
-	failures := make([]error, len(jobs))
 	opts.Meter.Expect(len(jobs), 0)
 	each(ctx, opts.Parallel, len(jobs), func(i int) {
-		results[i], failures[i] = verifyStore(ctx, c, jobs[i], opts.Meter)
+		var err error
+		if results[i], err = verifyStore(ctx, c, jobs[i], opts.Meter); err != nil {
+			opts.Meter.Found()
+			results[i] = report.StateVerified{StateID: stateID(jobs[i].id, jobs[i].name), Findings: []report.StateFinding{logFinding(err)}}
+			results[i].Verdict = report.StateVerdict(results[i].Findings)
+		}
 		opts.Meter.Done(1, 0)
 	})
-	if ctx.Err() != nil {
-		return []report.StateVerified{}, []error{ctx.Err()}
-	}
-	verified := []report.StateVerified{}
-	var problems []error
-	for i, err := range failures {
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		verified = append(verified, results[i])
-	}
-	return verified, problems
+	return results
 }
 
+// verifyStore verifies a store; the error is what kept it from being looked at.
 func verifyStore(ctx context.Context, c *sparkckpt.Checkpoint, j job, meter *progress.Meter) (report.StateVerified, error) {
 	s, err := c.Store(ctx, j.id)
 	if err != nil {
@@ -126,14 +141,27 @@ func stateFinding(f sparkckpt.Finding) report.StateFinding {
 	return report.StateFinding{Kind: string(f.Kind), Severity: f.Severity.String(), Path: f.Path, Message: f.Message, Advice: f.Advice}
 }
 
-// logFinding is damage of a log or of metadata.
+// logFinding is about a log, metadata or a directory: it is damaged, or missing, or could not be looked at.
 func logFinding(err error) report.StateFinding {
 	f := report.StateFinding{
 		Kind: string(sparkckpt.FileCorrupt), Severity: sparkckpt.Damage.String(), Message: err.Error(),
 		Advice: "restore it from a copy: Spark needs it to start the query again",
 	}
-	if paths := report.PathsOf(err); len(paths) > 0 {
-		f.Path = paths[0]
+	damaged := errors.Is(err, core.ErrCorrupt) || errors.Is(err, core.ErrUnsupportedVersion)
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case errors.Is(err, sparkckpt.ErrNoEntry):
+		f.Advice = "move it out of the directory"
+	case missing && damaged:
+		f.Kind = string(sparkckpt.FileMissing)
+	case missing:
+		f.Kind, f.Severity = string(sparkckpt.FileMissing), sparkckpt.Unclear.String()
+		f.Advice = "if the query is running it has cleaned up meanwhile: verify again"
+	case !damaged:
+		f.Kind, f.Severity, f.Advice = string(sparkckpt.FileUnreadable), sparkckpt.Unclear.String(), "remove the cause and verify again"
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		f.Path, f.Message = at.Path, at.Err.Error()
 	}
 	return f
 }
@@ -141,7 +169,7 @@ func logFinding(err error) report.StateFinding {
 func missingFinding(o sparkckpt.Operator, id statestore.StoreID) report.StateFinding {
 	return report.StateFinding{
 		Kind: string(sparkckpt.FileMissing), Severity: sparkckpt.Damage.String(), Path: o.Dir,
-		Message: fmt.Sprintf("the operator's metadata names %s, and its directory is not there", stateID(id, "")), Advice: "restore it from a copy",
+		Message: fmt.Sprintf("%s belongs to the operator, and its directory is not there", stateID(id, "")), Advice: "restore it from a copy",
 	}
 }
 

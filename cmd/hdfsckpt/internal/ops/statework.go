@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/cmd/hdfsckpt/internal/progress"
@@ -111,22 +112,32 @@ func workStores(ctx context.Context, open core.Opener, qualified string, opts St
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(damaged) > 0 {
-		return nil, nil, damaged[0] // what the logs cannot tell must not be guessed when files are written
-	}
-	operators, damaged, err := c.Operators(ctx)
+	unread, err := c.CheckLogs(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(damaged) > 0 {
-		return nil, nil, damaged[0]
+	operators, unnamed, err := c.Operators(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	// What the logs cannot tell must not be guessed when files are written.
+	if problems := slices.Concat(damaged, unread, unnamed); len(problems) > 0 {
+		if problem := logFinding(problems[0]); problem.Severity != sparkckpt.Damage.String() {
+			return nil, nil, problems[0]
+		}
+		p := report.NewProblem(ctx, problems[0])
+		p.Hint = "nothing is written as long as it is so: state verify names all that is wrong, and what to do"
+		return nil, nil, &p
 	}
 	wanted := StateVerifyOptions{Operator: opts.Operator, Partition: opts.Partition, Store: opts.Store}
 	var stores []*sparkckpt.Store
 	for _, o := range operators {
-		found, _, err := c.StoreIDs(ctx, o)
+		found, missing, err := c.StoreIDs(ctx, o)
 		if err != nil {
 			return nil, nil, err
+		}
+		if len(missing) > 0 {
+			return nil, nil, lostStores(o, missing)
 		}
 		for _, id := range found {
 			if !wanted.wants(id) {
@@ -140,11 +151,19 @@ func workStores(ctx context.Context, open core.Opener, qualified string, opts St
 		}
 	}
 	if len(stores) == 0 {
-		return nil, nil, &report.Problem{
-			Kind: report.None, Path: qualified, Message: qualified + " has no such store", Hint: "state ls shows which stores there are",
-		}
+		return nil, nil, noStores(qualified, "write", len(operators))
 	}
 	return c, stores, nil
+}
+
+// lostStores is the refusal to write where a store is lost: what would be deleted in the others may be what the query can go
+// back to, together with a copy of it.
+func lostStores(o sparkckpt.Operator, missing []statestore.StoreID) error {
+	return &report.Problem{
+		Kind: report.Damaged, Operation: "write", Path: o.Dir,
+		Message: fmt.Sprintf("%s is missing in %s, one of %d: nothing is written", stateID(missing[0], ""), o.Dir, len(missing)),
+		Hint:    "state verify names all that are missing; restore them from a copy",
+	}
 }
 
 func planAll(ctx context.Context, stores []*sparkckpt.Store, plan planner) (works []*storeWork, problems []error) {

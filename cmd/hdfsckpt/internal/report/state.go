@@ -14,7 +14,7 @@ type StateHealth string
 const (
 	StateReady      StateHealth = "ready"      // the version that the query would begin with can be loaded
 	StateIncomplete StateHealth = "incomplete" // it cannot
-	StateMissing    StateHealth = "missing"    // the operator's metadata names the store and it is not there
+	StateMissing    StateHealth = "missing"    // the store belongs to the operator and it is not there
 	StateEmpty      StateHealth = "empty"      // there is no version, and none was committed
 )
 
