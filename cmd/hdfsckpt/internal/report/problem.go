@@ -111,9 +111,9 @@ var hints = map[Kind]string{
 	Damaged:     "restore from another copy or another checkpoint",
 	Unsupported: "use a newer release of hdfsckpt, if there is one",
 	Permission:  "run it as a user who may do that",
-	Unavailable: "try again later",
+	Unavailable: "try again later; hdfsckpt doctor URL says what is in the way",
 	NoSpace:     "free space or names, or raise the quota",
-	Timeout:     "give it more time with --timeout",
+	Timeout:     "give it more time with --timeout; for a cluster, hdfsckpt doctor URL says what is in the way",
 }
 
 // The exit codes of the command.
