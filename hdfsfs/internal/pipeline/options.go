@@ -45,9 +45,9 @@ type Options struct {
 	// Checksum and BytesPerChecksum are those of the cluster's defaults; CHECKSUM_CRC32C and 512 where they are zero.
 	Checksum         wire.ChecksumType
 	BytesPerChecksum int
-	// PacketSize is how much data a packet holds at most, rounded down to whole chunks; 0 is 64 KiB.
+	// PacketSize is how much data a packet holds at most, rounded down to whole chunks; 0 is 128 KiB.
 	PacketSize int
-	// Window is how many packets may be in memory; 0 is 80.
+	// Window is how many packets may be in memory; 0 is 40: with packets of 128 KiB as much as Hadoop allows itself.
 	Window int
 
 	// BlockRetries is how often a new block is set up again on other nodes; 0 is 3, negative is never.
@@ -69,7 +69,7 @@ func (o Options) withDefaults() (Options, geometry, error) {
 		problems = append(problems, errors.New("NameNode and Dialer are required"))
 	}
 	for p, fallback := range map[*int]int{
-		&o.MinReplicas: 1, &o.BytesPerChecksum: 512, &o.PacketSize: 64 << 10, &o.Window: 80, &o.BlockRetries: 3, &o.MaxRecoveries: 5,
+		&o.MinReplicas: 1, &o.BytesPerChecksum: 512, &o.PacketSize: 128 << 10, &o.Window: 40, &o.BlockRetries: 3, &o.MaxRecoveries: 5,
 	} {
 		if *p == 0 {
 			*p = fallback
