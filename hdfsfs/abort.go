@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 )
 
 // breakAfter is how long Abort gives a healthy writer to end by itself, before it breaks its connections.
@@ -29,8 +30,8 @@ func (w *writer) Abort() error {
 	defer cancel()
 	if first {
 		close(w.stop)
-		w.fs.gate.enterAlways()
-		_, _ = finish(ctx, w.fs, func() (struct{}, error) { // the outcome is in abortErr
+		w.fs.gate.EnterAlways()
+		_, _ = calls.Finish(ctx, &w.fs.gate, answerer, func() (struct{}, error) { // the outcome is in abortErr
 			w.discard(ctx)
 			return struct{}{}, nil
 		}, nil)

@@ -8,10 +8,10 @@ import (
 	"path"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 	"github.com/hdfsckpt/hdfsckpt/kerberos"
 )
 
@@ -26,10 +26,9 @@ type FS struct {
 	opts     Options
 	caps     core.Capabilities
 
-	gate       gate
+	gate       calls.Gate
 	closing    sync.Once
 	ended      chan struct{} // closed by Close
-	background atomic.Int64  // calls and goroutines whose callers have left
 	abortLimit time.Duration
 }
 
@@ -147,12 +146,12 @@ func declare(can features) core.Capabilities {
 // open Readers and Writers included, except their Close and Abort. A file that is still being written stays as it is, incomplete,
 // until somebody removes it. Calling Close again is harmless.
 func (f *FS) Close() error {
-	f.gate.close()
+	f.gate.Close()
 	var err error
 	f.closing.Do(func() {
 		close(f.ended)
 		f.client.close()
-		f.gate.wait()
+		f.gate.Wait()
 		f.client.wait()
 		if f.session != nil {
 			err = f.session.Close()
@@ -164,7 +163,7 @@ func (f *FS) Close() error {
 // Counts returns what there is to watch.
 func (f *FS) Counts() Counts {
 	c := f.client.counts()
-	c.Background = int(f.background.Load())
+	c.Background = f.gate.Background()
 	return c
 }
 

@@ -74,7 +74,7 @@ func (r *reader) Size() int64 { return r.file.size }
 
 // usable returns why the reader cannot go on.
 func (r *reader) usable() error {
-	if r.closed.Load() || r.fs.gate.closed.Load() {
+	if r.closed.Load() || r.fs.gate.Closed() {
 		return fs.ErrClosed
 	}
 	return r.ctx.Err()

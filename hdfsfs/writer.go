@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 )
 
 // maxBlocks is how many blocks wait for the goroutine of a writer.
@@ -122,7 +123,7 @@ func (w *writer) usable() error {
 		w.fail(err)
 		w.leave()
 	}
-	if w.fs.gate.closed.Load() {
+	if w.fs.gate.Closed() {
 		w.fail(fs.ErrClosed)
 	}
 	w.mu.Lock()
@@ -151,7 +152,7 @@ func (w *writer) leave() {
 	defer w.mu.Unlock()
 	if w.idle != nil && !w.left {
 		w.left = true
-		w.fs.background.Add(1)
+		w.fs.gate.AddBackground(1)
 	}
 }
 
@@ -185,7 +186,7 @@ func (w *writer) flush(then func() error) error {
 	}
 	j := job{block: b, then: then, done: make(chan struct{}), err: new(error)}
 	w.enqueue(j)
-	answered := await(w.ctx, j.done, w.stop)
+	answered := calls.Await(w.ctx, j.done, w.stop)
 	select {
 	case <-j.done:
 		return *j.err
@@ -193,7 +194,7 @@ func (w *writer) flush(then func() error) error {
 	}
 	err := fs.ErrClosed // Abort has stopped the wait
 	if !answered {
-		err = abandoned(w.ctx)
+		err = calls.Abandoned(w.ctx, answerer)
 	}
 	w.fail(err)
 	w.leave()
@@ -206,14 +207,14 @@ func (w *writer) enqueue(j job) {
 	w.queue = append(w.queue, j)
 	if w.idle == nil {
 		w.idle = make(chan struct{})
-		w.fs.gate.enterAlways()
+		w.fs.gate.EnterAlways()
 		go w.run()
 	}
 }
 
 // run works off the queue.
 func (w *writer) run() {
-	defer w.fs.gate.leave()
+	defer w.fs.gate.Leave()
 	for {
 		w.mu.Lock()
 		if len(w.queue) == 0 {
@@ -221,7 +222,7 @@ func (w *writer) run() {
 			w.idle = nil
 			if w.left {
 				w.left = false
-				w.fs.background.Add(-1)
+				w.fs.gate.AddBackground(-1)
 			}
 			w.mu.Unlock()
 			return

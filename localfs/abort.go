@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 )
 
 // Abort implements core.Writer. It removes the file from the directory that it was created in, wherever that is now, and
@@ -27,8 +28,8 @@ func (w *writer) Abort() error {
 	defer cancel()
 	if first {
 		close(w.stop)
-		w.fs.gate.enterAlways()
-		_, _ = finish(ctx, w.fs, func() (struct{}, error) { // the outcome is in abortErr
+		w.fs.gate.EnterAlways()
+		_, _ = calls.Finish(ctx, &w.fs.gate, answerer, func() (struct{}, error) { // the outcome is in abortErr
 			w.discard()
 			return struct{}{}, nil
 		}, nil)
@@ -48,7 +49,7 @@ func (w *writer) awaitIdle(idle <-chan struct{}) {
 	if idle == nil {
 		return
 	}
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(calls.Grace)
 	defer timer.Stop()
 	select {
 	case <-idle:

@@ -10,12 +10,12 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 )
 
 // abortLimit is how long Abort waits for the removal of its file. The contract allows 10 s.
@@ -28,8 +28,7 @@ type FS struct {
 	opts Options
 	caps core.Capabilities
 
-	gate       gate
-	background atomic.Int64 // calls and goroutines whose callers have left
+	gate       calls.Gate
 	abortLimit time.Duration
 }
 
@@ -183,7 +182,8 @@ func (f *FS) warnIfTemporary() {
 // [FS.Background]. Afterwards every call is fs.ErrClosed, those of open Readers and Writers included, except their Close and
 // Abort. Calling it again is harmless.
 func (f *FS) Close() error {
-	f.gate.close()
+	f.gate.Close()
+	f.gate.Wait()
 	if f.tree.root == nil {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (f *FS) Close() error {
 
 // Background returns how many system calls and clean-ups are still going on although their callers have left, because
 // their contexts had ended or they gave up after 10 s. Close waits for them.
-func (f *FS) Background() int { return int(f.background.Load()) }
+func (f *FS) Background() int { return f.gate.Background() }
 
 // Base returns the directory at or below which all names lie, as an absolute and clean name, whatever the form in which Open
 // got it. Symbolic links in it are not resolved.

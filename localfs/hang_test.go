@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 )
 
 // bound is what the contract allows a call after the end of its context.
@@ -270,7 +271,7 @@ func TestAbortThatHangsNamesWhatMayBeLeftBehind(t *testing.T) {
 	requireCounted(t, f, release)
 	require.Empty(t, children(t, top), "it is removed in the background")
 	require.NoError(t, w.Abort())
-	require.Less(t, abortLimit+grace, 10*time.Second)
+	require.Less(t, abortLimit+calls.Grace, 10*time.Second)
 }
 
 func TestAReaderThatHangsReturnsSoonAfterTheEndOfItsContext(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 )
 
 // Open implements core.FileSystem. A symbolic link is followed to a file in the base.
@@ -68,7 +69,7 @@ func (r *reader) Size() int64 { return r.size }
 
 // usable returns why the reader cannot go on.
 func (r *reader) usable() error {
-	if r.closed.Load() || r.fs.gate.closed.Load() {
+	if r.closed.Load() || r.fs.gate.Closed() {
 		return fs.ErrClosed
 	}
 	return r.ctx.Err()
@@ -229,7 +230,7 @@ func (r *reader) Close() error {
 	if r.closed.Swap(true) {
 		return nil
 	}
-	r.fs.gate.enterAlways()
-	_, err := finish(r.ctx, r.fs, func() (struct{}, error) { return struct{}{}, r.fs.sys.close(r.file) }, nil)
+	r.fs.gate.EnterAlways()
+	_, err := calls.Finish(r.ctx, &r.fs.gate, answerer, func() (struct{}, error) { return struct{}{}, r.fs.sys.close(r.file) }, nil)
 	return pathError("close", r.name, err)
 }
