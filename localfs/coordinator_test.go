@@ -20,7 +20,7 @@ func TestACheckpointWhoseLinkIsRepeatedIsCommitted(t *testing.T) {
 	for _, lost := range []struct {
 		op    string
 		reply syscall.Errno
-	}{{"link", syscall.EEXIST}, {"link", syscall.ETIMEDOUT}, {"unlink", syscall.ENOENT}, {"unlink", syscall.ETIMEDOUT}} {
+	}{{"link", syscall.EEXIST}, {"link", syscall.ETIMEDOUT}, {"rename", syscall.ENOENT}, {"rename", syscall.ETIMEDOUT}} {
 		t.Run(lost.op+"/"+lost.reply.Error(), func(t *testing.T) {
 			sys, top := newTap(), memoryDir(t)
 			sys.system = oldKernel{kernel{}}
@@ -58,7 +58,7 @@ func TestACheckpointWhoseLinkIsRepeatedIsCommitted(t *testing.T) {
 				if e.op == "link" {
 					require.NoError(t, os.Link(e.path, e.to))
 				} else {
-					require.NoError(t, os.Remove(e.path))
+					require.NoError(t, os.Rename(e.path, e.to))
 				}
 				return true, lost.reply
 			}

@@ -41,10 +41,10 @@
 //
 // Linux (renameat2) and macOS (renameatx_np) rename files and directories without replacing in one step. File systems that
 // do not support it, such as NFS, many in user space and older releases of ZFS, get link and unlink for files: still
-// exactly one winner, but for a moment, or after a crash in between, the file has both names, and a caller that loses the
-// race for one file shows its own new name for a moment. If NFS loses the answer to a link, Rename cannot tell its own link
-// from that of a caller with the same two names; it fails with core.ErrUnavailable, which says that both names are those of
-// one file, and leaves both. If NFS loses the answer to the removal of the old name, the number of the file's names tells. Directories cannot be
+// exactly one winner, but for a moment, or after a crash in between, the file has both names or a second one of the form
+// "._metadata.inprogress.<uuid>" beside the old one, and a caller that loses the race for one file shows its own new name for
+// a moment. If NFS loses the answer to a link, Rename cannot tell its own link from that of a caller with the same two names; it
+// fails with core.ErrUnavailable, which says that both names are those of one file, and leaves both. Directories cannot be
 // linked, so NoReplaceDirs is not declared then. What is declared is found out once, in Open: from the type of the base's
 // file system where that is known, else by renaming a directory of a unique name in the base. Below a base that spans
 // several mounts, a mount that cannot do what the base can refuses with errors.ErrUnsupported.

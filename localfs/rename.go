@@ -143,7 +143,7 @@ func (m *move) noReplace() error {
 	case !unsupported(err):
 		return err
 	case !m.old.mode.IsDir():
-		return m.linkAndUnlink()
+		return m.byLink()
 	case m.sys.knownNoReplace(m.newdir):
 		return err // so it is not the flag that is invalid, but the move
 	}
@@ -175,7 +175,7 @@ func (m *move) dropOldName() error {
 	if err == nil {
 		return nil
 	}
-	if where, lookErr := m.whereabouts(); lookErr == nil && (where == newNameOnly || where == elsewhere) {
+	if m.hasMoved() {
 		return nil
 	}
 	return err
@@ -219,100 +219,17 @@ func (m *move) replaceNothing() error {
 	return err
 }
 
-// settle finds out what a rename has done whose answer leaves that open, as those of network mounts may.
-func (m *move) settle(err error) error {
-	if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ETIMEDOUT) && !errors.Is(err, syscall.ESTALE) {
-		return err
-	}
+// hasMoved looks whether the file has the new name and nothing the old one.
+func (m *move) hasMoved() bool {
 	_, oldErr := m.sys.lstat(m.olddir, m.oldleaf)
 	now, newErr := m.sys.lstat(m.newdir, m.newleaf)
-	if errors.Is(oldErr, fs.ErrNotExist) && newErr == nil && now.id == m.old.id {
-		return nil
-	}
-	return err
+	return errors.Is(oldErr, fs.ErrNotExist) && newErr == nil && now.id == m.old.id
 }
 
-// linkAndUnlink moves a file where the kernel cannot rename without replacing. Of callers with one new name, only the one
-// whose link succeeds goes on, also if they have the old name in common; of those that have linked one file to different
-// names, one removal of the old name succeeds.
-func (m *move) linkAndUnlink() error {
-	if err := m.sys.link(m.olddir, m.oldleaf, m.newdir, m.newleaf); err != nil {
-		return m.explainLink(err)
-	}
-	// Else a crash could leave the removal of the old name durable and the new name not.
-	if err := m.fs.fsyncDir(m.newdir); err != nil {
-		return notDurable("the file has both names, the new one is not durable", err)
-	}
-	err := m.sys.unlink(m.olddir, m.oldleaf)
-	if err == nil {
+// settle finds out what a rename has done whose answer leaves that open, as those of network mounts may.
+func (m *move) settle(err error) error {
+	if unanswered(err) && m.hasMoved() {
 		return nil
-	}
-	switch where, lookErr := m.whereabouts(); {
-	case lookErr != nil:
-		return fmt.Errorf("the file has the new name, and perhaps the old one: removing that: %w; looking at it: %w", err, lookErr)
-	case where == newNameOnly:
-		return nil
-	case where == nowhere:
-		return err
-	case where == elsewhere && !errors.Is(err, fs.ErrNotExist):
-		// Either this call has removed the old name or another did, whose file it then is. To keep a name too many loses nothing.
-		return fmt.Errorf("the file has the new name and one that another caller has given it: removing the old one: %w", err)
-	}
-	if undoErr := m.sys.unlink(m.newdir, m.newleaf); undoErr != nil && !errors.Is(undoErr, fs.ErrNotExist) {
-		return fmt.Errorf("the file has both names: removing the old one: %w; removing the new one: %w", err, undoErr)
-	}
-	return err
-}
-
-// whereabouts is where a file is whose old name could not be removed.
-type whereabouts uint8
-
-const (
-	// bothNames: nothing has happened.
-	bothNames whereabouts = iota
-	// newNameOnly: the old name was removed, and only the answer was wrong: NFS repeats a call whose answer was lost, and
-	// then finds no such file.
-	newNameOnly
-	// elsewhere: the old name is gone, and the file has another name that it had not before, besides the new one.
-	elsewhere
-	// nowhere: neither name is the file's.
-	nowhere
-)
-
-// whereabouts looks at both names. Who takes the old name away by moving it has given the file another name before, so the
-// number of names tells that from a lost answer.
-func (m *move) whereabouts() (whereabouts, error) {
-	_, err := m.sys.lstat(m.olddir, m.oldleaf)
-	switch {
-	case err == nil:
-		return bothNames, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return 0, err
-	}
-	now, err := m.sys.lstat(m.newdir, m.newleaf)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && now.id != m.old.id:
-		return nowhere, nil
-	case err != nil:
-		return 0, err
-	case now.links > m.old.links:
-		return elsewhere, nil
-	}
-	return newNameOnly, nil
-}
-
-// explainLink adds what a look at the new name tells. NFS repeats a call whose answer was lost, and then answers that the
-// new name exists. If the file has got it during this call, that was done by this call or by another with the same two
-// names, which may be about to succeed. So this is no success, nothing may be undone, and it is not fs.ErrExist either, by
-// which a caller would conclude that the file is not there.
-func (m *move) explainLink(err error) error {
-	now, lookErr := m.sys.lstat(m.newdir, m.newleaf)
-	switch {
-	case lookErr == nil && now.id == m.old.id && now.links > m.old.links:
-		return fmt.Errorf("%w: both names are those of one file, linked by this call, the answer to which was lost, or by another: %v",
-			core.ErrUnavailable, err) //nolint:errorlint // it must not be fs.ErrExist
-	case lookErr != nil && !errors.Is(lookErr, fs.ErrNotExist):
-		return fmt.Errorf("%v; whose the new name is cannot be told: %w", err, lookErr) //nolint:errorlint // it must not be fs.ErrExist
 	}
 	return err
 }
