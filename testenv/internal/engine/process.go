@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ type Process struct {
 	name    string
 	starter *proc.Starter
 	child   *proc.Child
+	temp    string
 	log     *tail
 	in      io.WriteCloser
 	out     *bufio.Reader
@@ -40,7 +42,20 @@ func (p Program) Start(s Settings) (*Process, error) {
 	if s.Heap == "" {
 		s.Heap = "1g"
 	}
-	args := append([]string{"-Xmx" + s.Heap}, p.kind.Flags...)
+	// A JVM that is killed leaves behind what it has unpacked, tens of megabytes each.
+	temp, err := os.MkdirTemp("", "hdfsckpt-"+p.kind.Name+"-")
+	if err != nil {
+		return nil, err
+	}
+	process, err := p.startIn(temp, s)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(temp))
+	}
+	return process, nil
+}
+
+func (p Program) startIn(temp string, s Settings) (*Process, error) {
+	args := append([]string{"-Xmx" + s.Heap, "-Djava.io.tmpdir=" + temp}, p.kind.Flags...)
 	if !s.Measured {
 		args = append(args, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	}
@@ -62,7 +77,7 @@ func (p Program) Start(s Settings) (*Process, error) {
 		starter.Close()
 		return nil, err
 	}
-	return &Process{name: p.kind.Name + " " + p.kind.Version, starter: starter, child: child, log: log, in: in, out: bufio.NewReader(out)}, nil
+	return &Process{name: p.kind.Name + " " + p.kind.Version, starter: starter, child: child, temp: temp, log: log, in: in, out: bufio.NewReader(out)}, nil
 }
 
 // An Error is an exception that the engine has thrown: its class and message, and those of its causes.
@@ -129,7 +144,7 @@ func (p *Process) Close() error {
 	}
 	p.dead = fmt.Errorf("%s: %w", p.name, errClosed)
 	p.starter.Close()
-	return err
+	return errors.Join(err, os.RemoveAll(p.temp))
 }
 
 var errClosed = errors.New("the JVM was closed")

@@ -3,6 +3,7 @@
 package hadoop
 
 import (
+	"path/filepath"
 	"strings"
 
 	"github.com/hdfsckpt/hdfsckpt/testenv/internal/jdk"
@@ -31,6 +32,7 @@ func (j JVM) Args(conf, heap, class string, args ...string) []string {
 		// Four JVMs beside the tests: start fast, stay small.
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.net.preferIPv4Stack=true",
+		"-Djava.io.tmpdir=" + tempDir(conf),
 		"--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
 	}
 	if j.Krb5Conf != "" {
@@ -46,3 +48,6 @@ func (j JVM) Args(conf, heap, class string, args ...string) []string {
 	classPath := strings.Join(append(append([]string(nil), j.Jars...), conf), ":")
 	return append(append(a, "-cp", classPath, class), args...)
 }
+
+// tempDir is where a Java process leaves its temporary files, which one that is killed does not remove.
+func tempDir(conf string) string { return filepath.Join(conf, "tmp") }

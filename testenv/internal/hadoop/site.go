@@ -74,6 +74,9 @@ func writeConf(dir string, s Site) error {
 			return err
 		}
 	}
+	if err := os.MkdirAll(tempDir(dir), 0o755); err != nil {
+		return err
+	}
 	files := map[string][]byte{"log4j.properties": []byte(log4j), "hadoop-metrics2.properties": fmt.Appendf(nil, "*.periodMillis=%d\n", MetricsPeriod.Milliseconds())}
 	for name, properties := range s.files() {
 		text, err := properties.xml()
