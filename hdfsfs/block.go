@@ -11,13 +11,13 @@ type block struct {
 	data [blockSize]byte
 }
 
-var blocks = sync.Pool{New: func() any { return new(block) }}
+var blockPool = sync.Pool{New: func() any { return new(block) }}
 
 func newBlock() *block {
-	b, _ := blocks.Get().(*block) // the pool has no others
+	b, _ := blockPool.Get().(*block) // the pool has no others
 	b.n = 0
 	return b
 }
 
 func (b *block) bytes() []byte { return b.data[:b.n] }
-func (b *block) free()         { blocks.Put(b) }
+func (b *block) free()         { blockPool.Put(b) }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 )
 
 // defaultMinReplicas is MinReplicas if that is 0 and the file has as many.
@@ -59,9 +60,8 @@ func (f *FS) create(ctx context.Context, name string, opts core.CreateOptions) (
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{
-		fs: f, ctx: ctx, name: name, client: cw, slots: make(chan struct{}, maxBlocks), stop: make(chan struct{}), discarded: make(chan struct{}),
-	}
+	w := &writer{fs: f, name: name, client: cw}
+	w.queue = blocks.NewQueue(blocks.Options{Context: ctx, Gate: &f.gate, Answerer: answerer, Max: maxBlocks, Write: cw.write})
 	if w.minReplicas, err = replicasWanted(cw.status(), opts.MinReplicas); err == nil {
 		err = usableLayout(cw.status())
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/internal/calls"
@@ -14,63 +13,27 @@ import (
 // Abort implements core.Writer. It removes the file from the directory that it was created in, wherever that is now, and
 // never another file that took its name.
 func (w *writer) Abort() error {
-	w.mu.Lock()
-	if w.outcome == committed {
-		w.mu.Unlock()
-		return nil
-	}
-	first := w.outcome != discarded
-	w.outcome = discarded
-	idle := w.idle
-	w.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), w.fs.abortLimit)
-	defer cancel()
-	if first {
-		close(w.stop)
-		w.fs.gate.EnterAlways()
-		_, _ = calls.Finish(ctx, &w.fs.gate, answerer, func() (struct{}, error) { // the outcome is in abortErr
-			w.discard()
-			return struct{}{}, nil
-		}, nil)
-	}
-	select {
-	case <-w.discarded:
-	case <-ctx.Done():
+	settled, err := w.queue.Abort(w.fs.abortLimit, func(context.Context) { w.discard() })
+	if !settled {
 		return core.PathError("abort", w.name, fmt.Errorf("%w: the operating system has not removed the file, it may be left behind",
 			core.ErrUnavailable))
 	}
-	w.awaitIdle(idle)
-	return pathError("abort", w.name, w.abortErr)
-}
-
-// awaitIdle gives the goroutine a moment to end.
-func (w *writer) awaitIdle(idle <-chan struct{}) {
-	if idle == nil {
-		return
+	if !w.queue.AwaitIdle(calls.Grace) {
+		w.queue.Leave()
 	}
-	timer := time.NewTimer(calls.Grace)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C:
-		w.leave()
-	}
+	return pathError("abort", w.name, err)
 }
 
 // discardNow is Abort for a writer that no caller has yet.
 func (w *writer) discardNow() {
-	w.mu.Lock()
-	w.outcome = discarded
-	w.mu.Unlock()
-	close(w.stop)
+	w.queue.End()
 	w.discard()
 }
 
 func (w *writer) discard() {
-	w.abortErr = w.remove()
+	err := w.remove()
 	w.fs.release(w.dir)
-	close(w.discarded)
+	w.queue.Settle(err)
 }
 
 // remove closes the file and then removes it, in this order, because NFS keeps a removed file that is open.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/core/fstest"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 )
 
 // oldKernel cannot rename without replacing.
@@ -42,7 +43,7 @@ func TestConformance(t *testing.T) {
 				instance := fstest.Instance{
 					Root:  root,
 					Base:  base,
-					Sizes: []int{blockSize - 1, blockSize, blockSize + 1, (maxBlocks+1)*blockSize + 1, writeoutStep + 1},
+					Sizes: []int{blocks.Size - 1, blocks.Size, blocks.Size + 1, (maxBlocks+1)*blocks.Size + 1, writeoutStep + 1},
 					Symlink: func(t testing.TB, target, name string) {
 						require.NoError(t, os.Symlink(target, name))
 					},

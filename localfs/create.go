@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 )
 
 // Create implements core.FileSystem. The file has its name, and the mode of Options.FileMode, from now on.
@@ -69,8 +70,7 @@ func (f *FS) create(ctx context.Context, name string, durability core.Durability
 		f.release(dir)
 		return nil, err
 	}
-	return &writer{
-		fs: f, ctx: ctx, name: name, durability: durability, dir: dir, leaf: leaf, file: file, id: made.id,
-		slots: make(chan struct{}, maxBlocks), stop: make(chan struct{}), discarded: make(chan struct{}),
-	}, nil
+	w := &writer{fs: f, name: name, durability: durability, dir: dir, leaf: leaf, file: file, id: made.id}
+	w.queue = blocks.NewQueue(blocks.Options{Context: ctx, Gate: &f.gate, Answerer: answerer, Max: maxBlocks, Write: w.write})
+	return w, nil
 }

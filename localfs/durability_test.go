@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 )
 
 func TestCallsAreMadeInTheOrderThatDurabilityNeeds(t *testing.T) {
@@ -284,7 +285,7 @@ func TestNothingIsWrittenAfterAFailedWrite(t *testing.T) {
 	w, err := f.Create(context.Background(), join(top, "file"), core.CreateOptions{})
 	require.NoError(t, err)
 	for range 20 {
-		if _, err = w.Write(make([]byte, blockSize)); err != nil {
+		if _, err = w.Write(make([]byte, blocks.Size)); err != nil {
 			break
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 )
 
@@ -173,7 +174,7 @@ func testHangingWriters(group *testing.T) {
 		{"Write", "write", func(w core.Writer) error {
 			var err error
 			for range 2 * maxBlocks {
-				if _, err = w.Write(make([]byte, blockSize)); err != nil {
+				if _, err = w.Write(make([]byte, blocks.Size)); err != nil {
 					break
 				}
 			}
@@ -232,7 +233,7 @@ func testHangingAndAborting(group *testing.T) {
 					var err error
 					switch call {
 					case "Write":
-						_, err = w.Write(make([]byte, 2*maxBlocks*blockSize))
+						_, err = w.Write(make([]byte, 2*maxBlocks*blocks.Size))
 					case "Sync":
 						err = w.Sync()
 					case "Close":
@@ -275,7 +276,7 @@ func TestAbortThatHangsNamesWhatMayBeLeftBehind(t *testing.T) {
 }
 
 func TestAReaderThatHangsReturnsSoonAfterTheEndOfItsContext(t *testing.T) {
-	content := bytes.Repeat([]byte("content "), blockSize/4)
+	content := bytes.Repeat([]byte("content "), blocks.Size/4)
 	for _, c := range []struct {
 		name string
 		op   string
@@ -323,7 +324,7 @@ func TestCloseOfAReaderThatHangsIsBounded(t *testing.T) {
 
 func TestReadsWithAndWithoutTheCacheAgree(t *testing.T) {
 	_, _, top := tapped(t, Options{})
-	content := make([]byte, 3*blockSize+17)
+	content := make([]byte, 3*blocks.Size+17)
 	for i := range content {
 		content[i] = byte(i * i >> 3)
 	}
@@ -335,7 +336,7 @@ func TestReadsWithAndWithoutTheCacheAgree(t *testing.T) {
 		for _, ctx := range []context.Context{ctx, context.Background()} {
 			r, err := f.Open(ctx, join(top, "file"))
 			require.NoError(t, err)
-			for _, size := range []int{1000, blockSize - 1, blockSize, 2 * blockSize} {
+			for _, size := range []int{1000, blocks.Size - 1, blocks.Size, 2 * blocks.Size} {
 				_, err := r.Seek(0, io.SeekStart)
 				require.NoError(t, err)
 				var got bytes.Buffer

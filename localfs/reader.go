@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 	"github.com/hdfsckpt/hdfsckpt/internal/calls"
 )
 
@@ -60,7 +61,7 @@ type reader struct {
 
 	// Of Read and Seek.
 	offset    int64
-	ahead     *block // bytes from aheadFrom on; nil if none
+	ahead     *blocks.Block // bytes from aheadFrom on; nil if none
 	aheadFrom int64
 }
 
@@ -107,22 +108,22 @@ func (r *reader) copyAhead(p []byte) int {
 		return 0
 	}
 	skip := r.offset - r.aheadFrom
-	if skip < 0 || skip >= int64(r.ahead.n) {
-		r.ahead.free()
+	if skip < 0 || skip >= int64(r.ahead.N) {
+		r.ahead.Free()
 		r.ahead = nil
 		return 0
 	}
-	return copy(p, r.ahead.bytes()[skip:])
+	return copy(p, r.ahead.Bytes()[skip:])
 }
 
 // readAhead reads a block at the offset and serves p from it.
 func (r *reader) readAhead(p []byte) (int, error) {
-	b, err := r.readBlock(r.offset, blockSize)
+	b, err := r.readBlock(r.offset, blocks.Size)
 	if err != nil {
 		return 0, err
 	}
 	r.ahead, r.aheadFrom = b, r.offset
-	return copy(p, b.bytes()), nil
+	return copy(p, b.Bytes()), nil
 }
 
 // ReadAt implements core.Reader.
@@ -158,12 +159,12 @@ func (r *reader) readSome(p []byte, off int64) (int, error) {
 	if n, err := r.readNow(p, off); n > 0 || err != nil {
 		return n, err
 	}
-	b, err := r.readBlock(off, min(len(p), blockSize))
+	b, err := r.readBlock(off, min(len(p), blocks.Size))
 	if err != nil {
 		return 0, err
 	}
-	defer b.free()
-	return copy(p, b.bytes()), nil
+	defer b.Free()
+	return copy(p, b.Bytes()), nil
 }
 
 // readNow reads straight into p, or nothing, without an error, if that might hold the caller beyond the end of its context.
@@ -182,17 +183,17 @@ func (r *reader) readNow(p []byte, off int64) (int, error) {
 }
 
 // readBlock reads up to n bytes into a new block on a goroutine that the caller can leave behind.
-func (r *reader) readBlock(off int64, n int) (*block, error) {
+func (r *reader) readBlock(off int64, n int) (*blocks.Block, error) {
 	n = int(min(int64(n), r.size-off))
-	return call(r.ctx, r.fs, func() (*block, error) {
-		b := newBlock()
+	return call(r.ctx, r.fs, func() (*blocks.Block, error) {
+		b := blocks.New()
 		var err error
-		if b.n, err = r.read(b.data[:n], off); err != nil {
-			b.free()
+		if b.N, err = r.read(b.Data[:n], off); err != nil {
+			b.Free()
 			return nil, err
 		}
 		return b, nil
-	}, (*block).free)
+	}, (*blocks.Block).Free)
 }
 
 // read reads at least one byte of a range inside the file.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 )
 
 func TestCloseFailsIfTheNameNoLongerLeadsToTheFile(t *testing.T) {
@@ -87,7 +88,7 @@ func TestWritesOfAllSizesArriveInOrder(t *testing.T) {
 			w, err := f.Create(ctx, name, core.CreateOptions{})
 			require.NoError(t, err)
 			var want bytes.Buffer
-			p := make([]byte, 3*blockSize)
+			p := make([]byte, 3*blocks.Size)
 			for range 30 {
 				part := p[:random.IntN(len(p))>>random.IntN(18)]
 				for i := range part {
@@ -116,16 +117,12 @@ func TestAWriterThatRestsHasNoGoroutine(t *testing.T) {
 		f, _, top := tapped(t, Options{})
 		w, err := f.Create(context.Background(), join(top, "file"), core.CreateOptions{})
 		require.NoError(t, err)
-		_, err = w.Write(make([]byte, 10*blockSize))
+		_, err = w.Write(make([]byte, 10*blocks.Size))
 		require.NoError(t, err)
 		require.NoError(t, w.Sync())
 		own, ok := w.(*writer)
 		require.True(t, ok)
-		require.Eventually(t, func() bool {
-			own.mu.Lock()
-			defer own.mu.Unlock()
-			return own.idle == nil
-		}, 5*time.Second, time.Millisecond)
+		require.True(t, own.queue.AwaitIdle(5*time.Second))
 		require.NoError(t, w.Abort())
 	})
 }
@@ -166,7 +163,7 @@ func TestManyWritersShareTheFileSystem(t *testing.T) {
 		for i := range 16 {
 			wg.Go(func() {
 				name := join(top, string(rune('a'+i)))
-				data := bytes.Repeat([]byte{byte(i)}, blockSize+i)
+				data := bytes.Repeat([]byte{byte(i)}, blocks.Size+i)
 				for range 5 {
 					w, err := f.Create(context.Background(), name, core.CreateOptions{})
 					if err == nil {
