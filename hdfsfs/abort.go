@@ -31,8 +31,12 @@ func (w *writer) discardNow() {
 	w.discard(ctx)
 }
 
-// discard removes the file first: after that nothing can commit it. A goroutine that hangs is interrupted.
+// discard removes the file first: after that nothing can commit it. A goroutine that hangs is interrupted, a caller who may hang in
+// the client at once.
 func (w *writer) discard(ctx context.Context) {
+	if w.fs.client.features().direct {
+		w.client.interrupt()
+	}
 	err := w.remove(ctx)
 	if err != nil {
 		w.fs.opts.Logger.Warn("a file could not be removed after its writer was aborted", "name", w.name, "error", err)

@@ -60,6 +60,8 @@ type features struct {
 	sync bool
 	// repeats: a call whose answer is lost is repeated under its number until it is answered, so that there is nothing to find out.
 	repeats bool
+	// direct: what a clientWriter does ends by itself, soon after the context of create has ended or discard was called.
+	direct bool
 }
 
 // createSpec says how a file is made.

@@ -61,7 +61,9 @@ func (f *FS) create(ctx context.Context, name string, opts core.CreateOptions) (
 		return nil, err
 	}
 	w := &writer{fs: f, name: name, client: cw}
-	w.queue = blocks.NewQueue(blocks.Options{Context: ctx, Gate: &f.gate, Answerer: answerer, Max: maxBlocks, Write: cw.write})
+	w.queue = blocks.NewQueue(blocks.Options{
+		Context: ctx, Gate: &f.gate, Answerer: answerer, Max: maxBlocks, Write: cw.write, Direct: f.client.features().direct,
+	})
 	if w.minReplicas, err = replicasWanted(cw.status(), opts.MinReplicas); err == nil {
 		err = usableLayout(cw.status())
 	}

@@ -78,7 +78,7 @@ func noneIfZero(n int) int {
 	return n
 }
 
-func (n *native) features() features { return features{sync: true, repeats: true} }
+func (n *native) features() features { return features{sync: true, repeats: true, direct: true} }
 
 // check refuses a cluster that asks for more than this client has.
 func (n *native) check(ctx context.Context) error {

@@ -31,6 +31,9 @@ type Options struct {
 	Max int
 	// Write stores a block. It is called by one goroutine at a time, in order, and not again after an error.
 	Write func(p []byte) error
+	// Direct: Write, and what Flush and Close run, end by themselves soon after the context has ended or Abort has discarded the
+	// file. So they may have the caller's memory and goroutine: nothing is copied, or waits in the queue.
+	Direct bool
 }
 
 // Queue is a stream on its way. The goroutine runs while there is something in the queue, so a stream that rests has none, and a
@@ -75,6 +78,12 @@ func NewQueue(opts Options) *Queue {
 func (q *Queue) Write(p []byte) (int, error) {
 	if err := q.Check(); err != nil {
 		return 0, err
+	}
+	if q.opts.Direct {
+		if err := q.direct(p, q.opts.Write); err != nil {
+			return 0, err
+		}
+		return len(p), nil
 	}
 	n := 0
 	for n < len(p) {
@@ -191,6 +200,9 @@ func (q *Queue) takeSlot() error {
 
 // flush writes the block that is being filled, waits until then has run behind it, and makes its error the outcome.
 func (q *Queue) flush(then func() error) error {
+	if q.opts.Direct {
+		return q.direct(nil, func([]byte) error { return then() })
+	}
 	b := q.filling
 	if b != nil {
 		if err := q.takeSlot(); err != nil {

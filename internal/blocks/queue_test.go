@@ -208,3 +208,68 @@ func TestAFileIsKeptOrDiscardedAndNeverBoth(t *testing.T) {
 		require.NotEqual(t, kept, discarded.Load())
 	}
 }
+
+func TestADirectStoreHasTheCallersMemoryAndNoGoroutine(t *testing.T) {
+	var got [][]byte
+	gate := new(calls.Gate)
+	q := blocks.NewQueue(blocks.Options{Context: t.Context(), Gate: gate, Answerer: "the store", Direct: true, Write: func(p []byte) error {
+		got = append(got, p)
+		return nil
+	}})
+	content := make([]byte, 10*blocks.Size)
+	n, err := q.Write(content)
+	require.NoError(t, err)
+	require.Equal(t, len(content), n)
+	require.Len(t, got, 1)
+	require.Same(t, &content[0], &got[0][0])
+	require.True(t, q.AwaitIdle(time.Second))
+	require.NoError(t, q.Close(q.Commit))
+	_, err = q.Write(content)
+	require.ErrorIs(t, err, fs.ErrClosed)
+}
+
+func TestTheFirstFailureOfADirectStoreIsTheOutcome(t *testing.T) {
+	s := &store{fail: 1}
+	gate := new(calls.Gate)
+	q := blocks.NewQueue(blocks.Options{Context: t.Context(), Gate: gate, Answerer: "the store", Direct: true, Write: s.write})
+	n, err := q.Write([]byte("content"))
+	require.ErrorIs(t, err, errStore)
+	require.Zero(t, n)
+	_, err = q.Write([]byte("content"))
+	require.ErrorIs(t, err, errStore)
+	require.ErrorIs(t, q.Close(q.Commit), errStore)
+	require.Equal(t, 1, s.writes)
+
+	q = blocks.NewQueue(blocks.Options{Context: t.Context(), Gate: gate, Answerer: "the store", Direct: true, Write: s.write})
+	gate.Close()
+	_, err = q.Write([]byte("content"))
+	require.ErrorIs(t, err, fs.ErrClosed)
+	require.ErrorIs(t, q.Close(q.Commit), fs.ErrClosed)
+	require.Equal(t, 1, s.writes)
+}
+
+// TestWhatADirectCallerGetsAfterAbort has Abort make a write fail that hangs: what it fails with is not what has happened.
+func TestWhatADirectCallerGetsAfterAbort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		gate := new(calls.Gate)
+		q := blocks.NewQueue(blocks.Options{Context: context.Background(), Gate: gate, Answerer: "the store", Direct: true, Write: func([]byte) error {
+			<-hang
+			return errStore
+		}})
+		errs := make(chan error)
+		go func() {
+			_, err := q.Write([]byte("content"))
+			errs <- err
+		}()
+		synctest.Wait()
+		settled, err := q.Abort(time.Second, func(context.Context) {
+			close(hang)
+			q.Settle(nil)
+		})
+		require.True(t, settled)
+		require.NoError(t, err)
+		require.ErrorIs(t, <-errs, fs.ErrClosed)
+		gate.Wait()
+	})
+}
