@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 )
 
 const (
@@ -65,7 +66,7 @@ type reader struct {
 
 	// Of Read and Seek.
 	offset    int64
-	ahead     *block // bytes from aheadFrom on; nil if none
+	ahead     *blocks.Block // bytes from aheadFrom on; nil if none
 	aheadFrom int64
 }
 
@@ -93,12 +94,12 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 	n := r.copyAhead(p)
 	if n == 0 {
-		b, err := r.readBlock(r.offset, blockSize)
+		b, err := r.readBlock(r.offset, blocks.Size)
 		if err != nil {
 			return 0, core.PathError("read", r.name, err)
 		}
 		r.ahead, r.aheadFrom = b, r.offset
-		n = copy(p, b.bytes())
+		n = copy(p, b.Bytes())
 	}
 	r.offset += int64(n)
 	return n, nil
@@ -110,12 +111,12 @@ func (r *reader) copyAhead(p []byte) int {
 		return 0
 	}
 	skip := r.offset - r.aheadFrom
-	if skip < 0 || skip >= int64(r.ahead.n) {
-		r.ahead.free()
+	if skip < 0 || skip >= int64(r.ahead.N) {
+		r.ahead.Free()
 		r.ahead = nil
 		return 0
 	}
-	return copy(p, r.ahead.bytes()[skip:])
+	return copy(p, r.ahead.Bytes()[skip:])
 }
 
 // ReadAt implements core.Reader.
@@ -134,12 +135,12 @@ func (r *reader) ReadAt(p []byte, off int64) (int, error) {
 	}
 	inside := p[:min(int64(len(p)), r.file.size-off)]
 	for n := 0; n < len(inside); {
-		b, err := r.readBlock(off+int64(n), min(len(inside)-n, blockSize))
+		b, err := r.readBlock(off+int64(n), min(len(inside)-n, blocks.Size))
 		if err != nil {
 			return n, core.PathError("read", r.name, err)
 		}
-		n += copy(inside[n:], b.bytes())
-		b.free()
+		n += copy(inside[n:], b.Bytes())
+		b.Free()
 	}
 	if len(inside) < len(p) {
 		return len(inside), io.EOF
@@ -148,17 +149,17 @@ func (r *reader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // readBlock reads up to n bytes into a new block on a goroutine that the caller can leave behind.
-func (r *reader) readBlock(off int64, n int) (*block, error) {
+func (r *reader) readBlock(off int64, n int) (*blocks.Block, error) {
 	n = int(min(int64(n), r.file.size-off))
-	return call(r.ctx, r.fs, func() (*block, error) {
-		b := newBlock()
-		if err := r.fill(b.data[:n], off); err != nil {
-			b.free()
+	return call(r.ctx, r.fs, func() (*blocks.Block, error) {
+		b := blocks.New()
+		if err := r.fill(b.Data[:n], off); err != nil {
+			b.Free()
 			return nil, err
 		}
-		b.n = n
+		b.N = n
 		return b, nil
-	}, (*block).free)
+	}, (*blocks.Block).Free)
 }
 
 // fill reads all of p. After an error it goes on from there with another connection: the library then prefers a DataNode

@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/internal/blocks"
 )
 
 func TestAFileThatFailsAnywhereIsNeverClosedWithSuccess(t *testing.T) {
-	content := make([]byte, 3*blockSize+1)
+	content := make([]byte, 3*blocks.Size+1)
 	for _, cause := range []error{errFake, errors.New("broken pipe"), &remoteError{class: "java.io.IOException", message: "x"}} {
 		for _, method := range []string{"write", "finish"} {
 			for call := 1; call <= 5; call++ {
@@ -93,7 +94,7 @@ func TestAbortOfAWriterThatHangsBreaksIt(t *testing.T) {
 		}
 		return nil
 	}
-	_, err = w.Write(make([]byte, 2*blockSize))
+	_, err = w.Write(make([]byte, 2*blocks.Size))
 	require.NoError(t, err)
 	begin := time.Now()
 	require.NoError(t, w.Abort())
