@@ -20,4 +20,8 @@
 //	  │ ▼                    connection lost in mid-stream ── the same node once more ────────────────┤
 //	  │ REGROUP: wait,       wrong checksum ── the replica is bad: reported afterwards, next node ────┤
 //	  └─ locations again     anything else ── next node; one that cannot be reached is dead for all ──┘
+//
+// There is no read-ahead by goroutines: the receive buffer of the connection is the read-ahead. Of a plain connection the system
+// puts the data of several packets into the caller's memory by one call, where they are verified, and a reader that is faster than
+// its node is woken for every 256 KiB. Of one that is wrapped each packet is read by itself.
 package blockread

@@ -32,6 +32,10 @@ type fakeNode struct {
 	kind   wire.ChecksumType
 	packet int // bytes of data
 
+	vary    func() int // bytes of data of the next packet; nil is packet
+	last    func()     // before the packet that ends a stream; may be nil
+	trickle func()     // between pieces of a packet, of 2 KiB; nil sends it at once
+
 	mu     sync.Mutex
 	blocks map[uint64][]byte
 	conns  map[net.Conn]struct{}
@@ -154,7 +158,11 @@ func (n *fakeNode) send(c net.Conn, id uint64, data []byte, at, to int, flip fun
 	}
 	seqno, sent := int64(0), 0
 	for at < to {
-		part := append([]byte(nil), data[at:min(at+n.packet, to)]...)
+		size := n.packet
+		if n.vary != nil {
+			size = n.vary()
+		}
+		part := append([]byte(nil), data[at:min(at+size, to)]...)
 		var sums []byte
 		for i := 0; i < len(part); i += n.chunk {
 			sums = binary.BigEndian.AppendUint32(sums, crc32.Checksum(part[i:min(i+n.chunk, len(part))], table))
@@ -168,12 +176,22 @@ func (n *fakeNode) send(c net.Conn, id uint64, data []byte, at, to int, flip fun
 			_, _ = c.Write(packet[:len(packet)/2])
 			return errFake
 		}
+		for n.trickle != nil && len(packet) > 2<<10 {
+			if _, err := c.Write(packet[:2<<10]); err != nil {
+				return err
+			}
+			packet = packet[2<<10:]
+			n.trickle()
+		}
 		if _, err := c.Write(packet); err != nil {
 			return err
 		}
 		at += len(part)
 		sent += len(part)
 		seqno++
+	}
+	if n.last != nil {
+		n.last()
 	}
 	_, err := c.Write(wire.PacketHeader{Offset: int64(at), Seqno: seqno, Last: true}.Append(nil, 0))
 	return err

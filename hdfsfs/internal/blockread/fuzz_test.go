@@ -5,10 +5,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
@@ -26,9 +30,30 @@ func (said) SetDeadline(time.Time) error      { return nil }
 func (said) SetReadDeadline(time.Time) error  { return nil }
 func (said) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzStream: whatever a DataNode sends for bytes 100..3000 of a block, nothing panics, no more is delivered than was sent, and a
-// stream that ends well has delivered all.
+// kept is a connection as said is, with what was said in a file: so it can be read as those of the system are.
+type kept struct {
+	said
+	file *os.File
+}
+
+func (k kept) Read(p []byte) (int, error) { return k.file.Read(p) }
+
+// keep writes into a file what is said next.
+func keep(t *testing.T, file *os.File, sent []byte) kept {
+	require.NoError(t, file.Truncate(0))
+	_, err := file.WriteAt(sent, 0)
+	require.NoError(t, err)
+	_, err = file.Seek(0, io.SeekStart)
+	require.NoError(t, err)
+	return kept{file: file}
+}
+
+// FuzzStream: whatever a DataNode sends for bytes 100..3000 of a block, nothing panics, no more is delivered than was sent, a
+// stream that ends well has delivered all, and packets that are taken in together are what they are one by one.
 func FuzzStream(f *testing.F) {
+	file, err := os.Create(filepath.Join(f.TempDir(), "said"))
+	require.NoError(f, err)
+	f.Cleanup(func() { _ = file.Close() })
 	data := content(3072)
 	var good []byte
 	answer := &wire.BlockOpResponse{Status: wire.Status_SUCCESS.Enum(), ReadOpChecksumInfo: &wire.ReadOpChecksumInfo{
@@ -47,27 +72,44 @@ func FuzzStream(f *testing.F) {
 	f.Add(wire.PacketHeader{Offset: 3072, Seqno: 2, Last: true}.Append(good, 0), uint16(700))
 	f.Add(good[:len(good)-1], uint16(1))
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint16) {
-		conn := said{bytes.NewReader(sent)}
-		s := &stream{
-			conn: &datanode.Conn{Conn: conn, Reader: bufio.NewReaderSize(conn, 4<<10)}, timeout: time.Second, pos: 100, end: 3000,
-			unwatch: func() bool { return true },
+		single, ended := deliver(t, said{bytes.NewReader(sent)}, int(piece)+1)
+		if len(single) > len(sent) {
+			t.Fatalf("%d bytes out of %d", len(single), len(sent))
 		}
-		if s.begin(&wire.LocatedBlock{B: &wire.ExtendedBlock{PoolId: new(string), BlockId: new(uint64), GenerationStamp: new(uint64)}}, "test") != nil {
-			return
+		if ended && len(single) != 2900 {
+			t.Fatalf("the stream is done after %d bytes", len(single))
 		}
-		p := make([]byte, int(piece)+1)
-		got := 0
-		for !s.done() {
-			n, err := s.read(p)
-			if got += n; got > len(sent) {
-				t.Fatalf("%d bytes out of %d", got, len(sent))
-			}
-			if err != nil {
-				return
-			}
-		}
-		if got != 2900 {
-			t.Fatalf("the stream is done after %d bytes", got)
+		batched, endedToo := deliver(t, keep(t, file, sent), int(piece)+1)
+		if ended != endedToo || !bytes.Equal(single, batched) {
+			t.Fatalf("%d bytes (all: %v) one by one, %d (%v) together", len(single), ended, len(batched), endedToo)
 		}
 	})
+}
+
+// deliver returns what a stream delivers in pieces, and whether that is all.
+func deliver(t *testing.T, conn net.Conn, piece int) (got []byte, all bool) {
+	s := &stream{
+		conn: &datanode.Conn{Conn: conn, Reader: bufio.NewReaderSize(conn, 16)}, timeout: 5 * time.Second, pos: 100, end: 3000,
+		unwatch: func() bool { return true },
+	}
+	if s.begin(&wire.LocatedBlock{B: &wire.ExtendedBlock{PoolId: new(string), BlockId: new(uint64), GenerationStamp: new(uint64)}}, "test") != nil {
+		return nil, false
+	}
+	if k, ok := conn.(kept); ok && vectored {
+		var err error
+		s.in.raw, err = k.file.SyscallConn()
+		require.NoError(t, err)
+	}
+	p := make([]byte, piece)
+	for !s.done() {
+		n, err := s.read(p)
+		got = append(got, p[:n]...)
+		if err != nil {
+			return got, false
+		}
+		if n == 0 {
+			t.Fatal("no bytes and no error")
+		}
+	}
+	return got, true
 }

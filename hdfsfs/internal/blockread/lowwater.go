@@ -1,33 +1,26 @@
 package blockread
 
-import (
-	"net"
-	"runtime"
-	"syscall"
-)
-
-// A DataNode sends the head of a packet and its data apart, and a reader that is faster than it would be woken for each. In the
-// middle of a long stream it is woken when there is more than a head (SO_RCVLOWAT). The kernel must never wait for more than is
-// still to come, nor for more than the smallest window has room for.
+// A node that is slower than its reader would wake it for each piece that it sends: the head of a packet and its data go apart. In
+// a long stream the reader is woken when more has come (SO_RCVLOWAT). It must never wait for more than is still to come, nor for
+// more than the receive buffer has room for: the node would wait too. Which level is right is decided when there is nothing left
+// to read, and a wait is to begin.
 const (
-	lowWater = 16 << 10
-	// lowWaterEnd is how much must still come behind a packet.
-	lowWaterEnd = 16 * lowWater
+	// lowWater is the level where the receive buffer has grown, as it does for a fast node.
+	lowWater = 256 << 10
+	// lowWaterFirst is the level before that. The smallest buffers that systems begin with have room for it.
+	lowWaterFirst = 16 << 10
+	// bufferShare is how many times the level the receive buffer must be. The kernel counts what bytes occupy, which is a
+	// multiple of their number where packets are small.
+	bufferShare = 6
 )
 
-// setLowWater makes a connection wait for n bytes, and reports whether it does.
-func setLowWater(c net.Conn, n int) bool {
-	tcp, ok := c.(*net.TCPConn)
-	if !ok || runtime.GOOS != "linux" {
-		return false
+// levelFor is the level for a wait, with owed bytes to come at least and a receive buffer of the given size; 1 is any byte.
+func levelFor(owed int64, buffer int) int {
+	level := 1
+	for _, higher := range [...]int{lowWaterFirst, lowWater} {
+		if owed >= int64(higher) && buffer/bufferShare >= higher {
+			level = higher
+		}
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return false
-	}
-	done := false
-	err = raw.Control(func(fd uintptr) {
-		done = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, n) == nil
-	})
-	return err == nil && done
+	return level
 }

@@ -19,25 +19,29 @@ import (
 // stream is one answer to READ_BLOCK. All offsets are in the block.
 type stream struct {
 	conn    *datanode.Conn
+	in      intake
 	unwatch func() bool
 	timeout time.Duration
 	block   uint64
 
 	table *crc32.Table
-	chunk int   // bytes of each checksum
+	shape
 	pos   int64 // of the next byte for the caller
 	end   int64 // of what was asked for
 	at    int64 // of the next byte from the connection: the beginning of a chunk
 	limit int64 // at never exceeds it: the end of the chunk that end is in
 	seqno int64
 
-	low bool // the connection waits for lowWater bytes
-
 	left  int    // bytes of the present packet that are still to come
 	sums  []byte // their checksums
 	space []byte // of sums
 	held  []byte // bytes behind pos of a chunk that was verified
 	whole []byte // space of a chunk
+
+	// Of a batch.
+	headSpace []byte
+	pieces    [maxPieces]piece
+	parts     [maxParts][]byte
 
 	broken error
 }
@@ -66,7 +70,8 @@ func (c *Client) openStream(ctx context.Context, b *wire.LocatedBlock, node *wir
 		}
 		s, _ := streams.Get().(*stream) // the pool has no others
 		*s = stream{
-			conn: conn, timeout: c.o.Dialer.Timeout(), block: b.GetB().GetBlockId(), pos: from, end: to, space: s.space, whole: s.whole,
+			conn: conn, timeout: c.o.Dialer.Timeout(), block: b.GetB().GetBlockId(), pos: from, end: to,
+			in: s.in, space: s.space, whole: s.whole, headSpace: s.headSpace,
 			unwatch: context.AfterFunc(ctx, func() { _ = conn.Close() }),
 		}
 		err := s.begin(b, c.o.NameNode.Name())
@@ -84,6 +89,7 @@ func (c *Client) openStream(ctx context.Context, b *wire.LocatedBlock, node *wir
 
 // begin sends the request and reads the answer.
 func (s *stream) begin(b *wire.LocatedBlock, client string) error {
+	s.in.begin(s.conn, s.timeout)
 	if err := s.conn.SetDeadline(time.Now().Add(s.timeout)); err != nil {
 		return &datanode.NodeError{Node: s.conn.Node, Op: "request", Err: err}
 	}
@@ -99,6 +105,7 @@ func (s *stream) begin(b *wire.LocatedBlock, client string) error {
 	if err != nil {
 		return err
 	}
+	s.in.collect()
 	return s.take(answer.GetReadOpChecksumInfo())
 }
 
@@ -120,6 +127,7 @@ func (s *stream) take(info *wire.ReadOpChecksumInfo) error {
 		return wrong(fmt.Errorf("%w: chunks of %d bytes from %d on, for a read from %d", wire.ErrMalformed, chunk, at, s.pos))
 	}
 	s.chunk, s.at, s.limit = int(chunk), at, (s.end+chunk-1)/chunk*chunk
+	s.in.expect(s.end - s.at)
 	return nil
 }
 
@@ -131,7 +139,7 @@ func (s *stream) read(p []byte) (int, error) {
 	}
 	p = p[:min(int64(len(p)), s.end-s.pos)]
 	// The caller may have rested since the last read: that is no silence of the node.
-	if err := s.conn.SetReadDeadline(time.Now().Add(s.timeout)); err != nil {
+	if err := s.in.arm(); err != nil {
 		s.broken = s.lost(err)
 		return 0, s.broken
 	}
@@ -161,35 +169,28 @@ func (s *stream) some(p []byte) (int, error) {
 	if skip := min(s.pos-s.at, int64(s.left)) / int64(s.chunk) * int64(s.chunk); skip > 0 {
 		return 0, s.discard(int(skip))
 	}
-	if s.pos == s.at {
-		room := min(len(p), s.left)
-		if room < s.left {
-			room -= room % s.chunk
-		}
-		if room > 0 {
-			return s.receive(p[:room])
-		}
+	if s.pos == s.at && len(p) >= min(s.chunk, s.left) {
+		return s.batch(p)
 	}
 	return 0, s.hold()
 }
 
-// receive reads whole chunks into p and verifies them there.
-func (s *stream) receive(p []byte) (int, error) {
-	if _, err := io.ReadFull(s.conn.Reader, p); err != nil {
-		return 0, s.lost(err)
-	}
-	verified := 0
-	for verified < len(p) {
-		k := min(s.chunk, len(p)-verified)
-		if crc32.Checksum(p[verified:verified+k], s.table) != binary.BigEndian.Uint32(s.sums) {
-			return verified, &checksumError{node: s.conn.Node, block: s.block, offset: s.at}
+// verify takes checksums for p, the next bytes of the present packet, and returns how many of its bytes are chunks with the right
+// ones.
+func (s *stream) verify(p []byte) int {
+	n, chunk, sums, table := 0, s.chunk, s.sums, s.table
+	for n < len(p) {
+		k := min(chunk, len(p)-n)
+		if crc32.Checksum(p[n:n+k], table) != binary.BigEndian.Uint32(sums) {
+			break
 		}
-		s.sums = s.sums[4:]
-		s.left -= k
-		s.at += int64(k)
-		verified += k
+		sums = sums[4:]
+		n += k
 	}
-	return verified, nil
+	s.sums = sums
+	s.left -= n
+	s.at += int64(n)
+	return n
 }
 
 // hold reads one chunk of which the caller wants a part.
@@ -199,8 +200,11 @@ func (s *stream) hold() error {
 		s.whole = make([]byte, s.chunk)
 	}
 	from := s.at
-	if _, err := s.receive(s.whole[:k]); err != nil {
-		return err
+	if err := s.in.fillOne(s.whole[:k]); err != nil {
+		return s.lost(err)
+	}
+	if s.verify(s.whole[:k]) < k {
+		return &checksumError{node: s.conn.Node, block: s.block, offset: s.at}
 	}
 	s.held = s.whole[min(s.pos-from, int64(k)):k]
 	return nil
@@ -208,8 +212,13 @@ func (s *stream) hold() error {
 
 // discard drops whole chunks of the present packet.
 func (s *stream) discard(n int) error {
-	if _, err := s.conn.Reader.Discard(n); err != nil {
-		return s.lost(err)
+	for dropped := 0; dropped < n; {
+		k := min(n-dropped, 4<<10)
+		if _, err := s.in.peek(k, k); err != nil {
+			return s.lost(err)
+		}
+		s.in.skip(k)
+		dropped += k
 	}
 	s.sums = s.sums[(n+s.chunk-1)/s.chunk*4:]
 	s.left -= n
@@ -219,11 +228,10 @@ func (s *stream) discard(n int) error {
 
 // next reads the head and the checksums of a packet, which has no data if it is to be the last.
 func (s *stream) next(last bool) error {
-	if err := s.conn.SetReadDeadline(time.Now().Add(s.timeout)); err != nil {
+	if err := s.in.arm(); err != nil {
 		return s.lost(err)
 	}
-	r := s.conn.Reader
-	prefix, err := r.Peek(wire.PacketPrefixSize)
+	prefix, err := s.in.peek(wire.PacketPrefixSize, s.ahead(last))
 	if err != nil {
 		return s.lost(err)
 	}
@@ -231,7 +239,7 @@ func (s *stream) next(last bool) error {
 	if err != nil {
 		return s.lost(err)
 	}
-	head, err := r.Peek(wire.PacketPrefixSize + length)
+	head, err := s.in.peek(wire.PacketPrefixSize+length, s.ahead(last))
 	if err != nil {
 		return s.lost(err)
 	}
@@ -239,36 +247,33 @@ func (s *stream) next(last bool) error {
 	if err != nil {
 		return s.lost(err)
 	}
-	if _, err := r.Discard(wire.PacketPrefixSize + length); err != nil {
-		return s.lost(err)
-	}
+	s.in.skip(wire.PacketPrefixSize + length)
 	if err := s.check(h, payload, last); err != nil {
 		return s.lost(err)
 	}
-	s.adjust(s.end - s.at - int64(h.DataLen))
 	sums := payload - h.DataLen
 	if cap(s.space) < sums {
 		s.space = make([]byte, sums)
 	}
 	s.sums = s.space[:sums]
-	if _, err := io.ReadFull(r, s.sums); err != nil {
+	if err := s.in.fillOne(s.sums); err != nil {
 		return s.lost(err)
 	}
+	s.prefix, s.shape.data = wire.PacketPrefixSize+length, h.DataLen
 	s.left = h.DataLen
 	s.seqno++
 	return nil
 }
 
-// adjust sets how much the connection waits for, when more bytes are to come behind the present packet.
-func (s *stream) adjust(more int64) {
-	low := more > lowWaterEnd
-	level := 1
-	if low {
-		level = lowWater
+// ahead is how much of a packet may be taken in together with the first bytes of it.
+func (s *stream) ahead(last bool) int {
+	switch {
+	case last:
+		return 0
+	case s.prefix == 0:
+		return maxHead / 4
 	}
-	if low != s.low && setLowWater(s.conn.Conn, level) {
-		s.low = low
-	}
+	return min(s.shape.head(s.shape.data), maxHead)
 }
 
 // check refuses packets that do not continue the stream.
@@ -314,6 +319,7 @@ func (c *Client) finish(s *stream) {
 		return
 	}
 	s.timeout = min(s.timeout, lastWait)
+	s.in.limit(s.timeout)
 	err := s.next(true)
 	if err == nil {
 		err = s.conn.SetWriteDeadline(time.Now().Add(s.timeout))
@@ -325,7 +331,7 @@ func (c *Client) finish(s *stream) {
 			_, err = s.conn.Write(b)
 		}
 	}
-	if err == nil && s.conn.Reader.Buffered() == 0 && !s.low && s.unwatch() {
+	if err == nil && len(s.in.early) == 0 && s.in.rest() && s.unwatch() {
 		conn := s.conn
 		s.recycle()
 		c.cache.put(conn)
@@ -343,12 +349,16 @@ func (s *stream) close() {
 
 func (s *stream) recycle() {
 	const most = 64 << 10 // chunks are small; what a strange one has needed is not kept
-	kept := stream{}
+	s.in.end(most)
+	kept := stream{in: s.in}
 	if cap(s.space) <= most {
 		kept.space = s.space
 	}
 	if cap(s.whole) <= most {
 		kept.whole = s.whole
+	}
+	if cap(s.headSpace) <= most {
+		kept.headSpace = s.headSpace
 	}
 	*s = kept
 	streams.Put(s)
