@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -90,6 +91,34 @@ func TestHowFilesAreMadeIsReadFromOptionsThenFromTheConfiguration(t *testing.T) 
 	_, err = resolve("nn:8020", Options{User: "alice", ConfDir: confWith(t, "dfs.replication=x", "dfs.blocksize=x", "fs.permissions.umask-mode=xyz")})
 	for _, key := range []string{"dfs.replication", "dfs.blocksize", "fs.permissions.umask-mode"} {
 		require.ErrorContains(t, err, key)
+	}
+}
+
+func TestHowLongADataNodeMayBeSilentIsReadFromOptionsThenFromTheConfiguration(t *testing.T) {
+	const s = time.Second
+	for _, tt := range []struct {
+		name        string
+		option      time.Duration
+		properties  []string
+		read, write time.Duration
+	}{
+		{"nothing", 0, nil, 60 * s, 60 * s},
+		{"the configuration", 0, []string{"dfs.client.socket-timeout=7000", "dfs.datanode.socket.write.timeout=9000"}, 7 * s, 9 * s},
+		{"one key of it", 0, []string{"dfs.client.socket-timeout=7s"}, 7 * s, 7 * s},
+		{"the other one", 0, []string{"dfs.datanode.socket.write.timeout=9s"}, 60 * s, 9 * s},
+		{"its old name", 0, []string{"dfs.socket.timeout=7000"}, 7 * s, 7 * s},
+		{"no limit, which there always is", 0, []string{"dfs.client.socket-timeout=0", "dfs.datanode.socket.write.timeout=0"}, 60 * s, 60 * s},
+		{"the option", 3 * s, []string{"dfs.client.socket-timeout=7000", "dfs.datanode.socket.write.timeout=9000"}, 3 * s, 3 * s},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			set, err := resolve("nn:8020", Options{ConfDir: confWith(t, tt.properties...), User: "alice"})
+			require.NoError(t, err)
+			o := Options{DataTimeout: tt.option}.withConfigured(set.conf.Data).withDefaults()
+			n, err := newNative(set, o)
+			require.NoError(t, err)
+			defer n.close()
+			require.Equal(t, []time.Duration{tt.read, tt.write}, []time.Duration{n.dialer.Timeout(), n.dialer.WriteTimeout()})
+		})
 	}
 }
 

@@ -25,6 +25,8 @@ type Diagnosis struct {
 	// ConfigErr tells what is wrong with the options or the configuration. If it is not nil, the rest may be missing.
 	ConfigErr error
 
+	// Client is the one that Open would take, with which the NameNodes were asked.
+	Client ClientKind
 	// Authority is that of the URL, or of fs.defaultFS.
 	Authority string
 	// NameNodes are the addresses of the authority, in the order of the configuration.
@@ -61,7 +63,7 @@ type NameNodeAnswer struct {
 	Err     error // nil if it is active
 }
 
-// Diagnose resolves the configuration, logs in, and asks every NameNode once, each by itself. It changes nothing. It returns
+// Diagnose resolves the configuration, logs in, and asks every NameNode once, each by itself, with the client that Open would take. It changes nothing. It returns
 // within 250 ms of the end of ctx, and after about 5 s per step where a server does not answer; calls that cannot be
 // broken off end by themselves within that time too.
 func Diagnose(ctx context.Context, authority string, opts Options) Diagnosis {
@@ -70,6 +72,9 @@ func Diagnose(ctx context.Context, authority string, opts Options) Diagnosis {
 	d.Files = configFiles(opts.ConfDir)
 	s, err := resolve(authority, opts)
 	d.ConfigErr = errors.Join(opts.Validate(), err)
+	if d.ConfigErr == nil {
+		d.Client, d.ConfigErr = opts.clientFor(s)
+	}
 	d.ConfigTime = time.Since(begin)
 	d.Authority, d.Kerberos, d.User, d.Protection = s.authority, s.kerberos, s.user, s.library.DataTransferProtection
 	for _, address := range s.addresses {
@@ -78,7 +83,7 @@ func Diagnose(ctx context.Context, authority string, opts Options) Diagnosis {
 	if d.ConfigErr != nil {
 		return d
 	}
-	opts = opts.withDefaults()
+	opts = opts.withConfigured(s.conf.Data).withDefaults()
 	opts.Connections, opts.RetryFor, opts.CallTimeout = 1, -1, min(opts.CallTimeout, diagnoseTimeout)
 	session, ours := d.login(ctx, opts)
 	if d.LoginErr == nil {
@@ -125,18 +130,21 @@ func (d *Diagnosis) ask(ctx context.Context, s settings, session *kerberos.Sessi
 
 func askOne(ctx context.Context, s settings, address string, session *kerberos.Session, opts Options) error {
 	s.addresses = []string{address}
-	l := newLibrary(s, session, opts)
+	c, err := newClient(s, session, opts)
+	if err != nil {
+		return err
+	}
 	answer := make(chan error, 1)
 	go func() {
-		_, err := l.stat(ctx, "/")
+		_, err := c.stat(ctx, "/")
 		answer <- err
-		l.close()
+		c.close()
 	}()
 	select {
 	case err := <-answer:
 		return err
 	case <-ctx.Done():
-		go l.close() // it breaks the call that hangs
+		go c.close() // it breaks the call that hangs
 		return fmt.Errorf("no answer: %w", ctx.Err())
 	}
 }

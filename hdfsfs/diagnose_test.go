@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,6 +36,12 @@ func TestDiagnoseTellsWhatIsWrongWithTheConfiguration(t *testing.T) {
 }
 
 func TestDiagnoseAsksEachNameNodeByItself(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) { asksEachByItself(t, kind) })
+	}
+}
+
+func asksEachByItself(t *testing.T, kind ClientKind) {
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
@@ -47,7 +55,8 @@ func TestDiagnoseAsksEachNameNodeByItself(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	d := Diagnose(ctx, "ns1", Options{ConfDir: conf, User: "alice"})
+	d := Diagnose(ctx, "ns1", Options{ConfDir: conf, User: "alice", Client: kind})
+	require.Equal(t, kind, d.Client)
 	require.Less(t, time.Since(begin), 3*time.Second, "it ends with its context, though a NameNode says nothing")
 	require.NoError(t, d.ConfigErr)
 	require.Equal(t, []string{filepath.Join(conf, "core-site.xml")}, d.Files)
@@ -70,6 +79,45 @@ func TestDiagnoseTellsWhyThereIsNoLogin(t *testing.T) {
 	require.True(t, d.Kerberos)
 	require.Error(t, d.LoginErr)
 	require.NoError(t, d.NameNodes[0].Err, "without a login nobody is asked")
+}
+
+func TestDiagnoseTakesTheClientThatOpenWouldTake(t *testing.T) {
+	closed := confDir(t, map[string]string{"fs.defaultFS": "hdfs://127.0.0.1:1"})
+	secure := confDir(t, map[string]string{
+		"fs.defaultFS": "hdfs://127.0.0.1:1", "hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@X",
+	})
+	t.Setenv("KRB5_CONFIG", filepath.Join(t.TempDir(), "none"))
+	for _, tt := range []struct {
+		conf    string
+		option  ClientKind
+		env     string
+		want    ClientKind
+		refused error
+	}{
+		{closed, "", "", ClientNative, nil},
+		{closed, "", "library", ClientLibrary, nil},
+		{closed, ClientNative, "library", ClientNative, nil},
+		{closed, "", "another", "", fs.ErrInvalid},
+		{secure, "", "", ClientLibrary, nil},
+		{secure, ClientNative, "", "", errors.ErrUnsupported},
+	} {
+		t.Setenv(envClient, tt.env)
+		d := Diagnose(t.Context(), "", Options{ConfDir: tt.conf, User: "alice", Client: tt.option})
+		require.Equal(t, tt.want, d.Client)
+		require.ErrorIs(t, d.ConfigErr, tt.refused)
+	}
+}
+
+func TestWhatIsNoNameNodeIsSaidToBeNone(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	address := web.Listener.Addr().String()
+	for kind, says := range map[ClientKind]string{ClientNative: "does the port serve Hadoop RPC?", ClientLibrary: errFrame.Error()} {
+		d := Diagnose(t.Context(), address, Options{User: "alice", Client: kind})
+		require.NoError(t, d.ConfigErr)
+		require.Equal(t, NameNodeUnreachable, d.NameNodes[0].State)
+		require.ErrorContains(t, d.NameNodes[0].Err, says, kind)
+	}
 }
 
 func TestTheStateOfANameNodeIsReadFromItsAnswer(t *testing.T) {

@@ -26,8 +26,11 @@
 // then the file is failed.
 //
 // Abort removes a file by the number of its inode: wherever it was moved, and no other that took its name. A Writer whose file
-// was removed, or is another's by lease recovery, fails with fs.ErrNotExist. A file whose writer has died keeps its name taken
-// until it is removed, moved or replaced.
+// was removed, or is another's by lease recovery, fails with fs.ErrNotExist.
+//
+// A file whose writer has died keeps its name taken: Create is fs.ErrExist, as for a file whose writer lives, which it does not
+// disturb. Remove, RemoveAll and both renames work on it at once, and Open reads what its DataNodes have acknowledged. Who wants it
+// closed, with what was synced, calls [FS.CloseAbandoned].
 //
 // # Reading
 //

@@ -86,6 +86,7 @@ var byMessage = []struct {
 	{"could only be written to ", core.ErrUnavailable},
 	{"could only be replicated to ", core.ErrUnavailable},
 	{"does not exist or is not under construction", fs.ErrNotExist},
+	{"Unexpected BlockUCState", fs.ErrNotExist}, // of a writer whose lease is being recovered by another
 	{"is not a directory", fs.ErrInvalid},
 	{"must both be directories", fs.ErrExist},
 	{"rename destination directory is not empty", fs.ErrExist},

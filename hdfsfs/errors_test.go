@@ -20,6 +20,7 @@ func TestExceptionsMeanWhatTheContractSays(t *testing.T) {
 		{"java.io.FileNotFoundException", "File does not exist: /a", fs.ErrNotExist},
 		{names + "LeaseExpiredException", "No lease on /a (inode 5): File does not exist.", fs.ErrNotExist},
 		{"java.io.IOException", "BP-1:blk_2_3 does not exist or is not under construction null", fs.ErrNotExist},
+		{"java.io.IOException", "Unexpected BlockUCState: BP-1:blk_2_3 is UNDER_RECOVERY but not UNDER_CONSTRUCTION", fs.ErrNotExist},
 		{"org.apache.hadoop.fs.FileAlreadyExistsException", "/a for client 1 already exists", fs.ErrExist},
 		{"org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException", "", fs.ErrExist},
 		{"org.apache.hadoop.hdfs.protocol.RecoveryInProgressException", "", fs.ErrExist},

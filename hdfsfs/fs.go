@@ -65,7 +65,7 @@ func open(ctx context.Context, authority string, opts Options) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts = opts.withDefaults()
+	opts = opts.withConfigured(s.conf.Data).withDefaults()
 	var session *kerberos.Session
 	ours := false
 	if s.kerberos {

@@ -43,8 +43,10 @@ func newNative(s settings, o Options) (*native, error) {
 		MaxRequest: set.RPC.MaxRequest, MaxAnswer: set.RPC.MaxAnswer,
 	}
 	n := &native{
-		dialer: datanode.NewDialer(datanode.Options{Dial: o.dial, UseHostname: set.Data.ByHostname, Timeout: o.DataTimeout}),
-		write:  set.Write, files: set.Files, opts: o, writers: map[*nativeWriter]struct{}{},
+		dialer: datanode.NewDialer(datanode.Options{
+			Dial: o.dial, UseHostname: set.Data.ByHostname, Timeout: o.DataTimeout, WriteTimeout: o.writeTimeout,
+		}),
+		write: set.Write, files: set.Files, opts: o, writers: map[*nativeWriter]struct{}{},
 	}
 	var err error
 	if n.nn, err = namenode.New(namenode.Options{RPC: calls, Policy: namenode.Policy{
@@ -71,7 +73,7 @@ func newNative(s settings, o Options) (*native, error) {
 const firstRetry = 100 * time.Millisecond
 
 // noneIfZero is for options whose zero value is a default, and where the configuration means none by it.
-func noneIfZero(n int) int {
+func noneIfZero[T int | time.Duration](n T) T {
 	if n == 0 {
 		return -1
 	}

@@ -83,7 +83,7 @@ func (n *native) begin(ctx context.Context, w *nativeWriter, name string, made *
 		BlockSize: int64(made.GetBlocksize()), Replication: int(made.GetBlockReplication()), MinReplicas: minReplicas, SyncBlocks: spec.synced, //nolint:gosec // below 2^63
 		Checksum: checksum, BytesPerChecksum: n.files.BytesPerChecksum, PacketSize: n.write.PacketSize, Window: max(2, n.write.PacketsInFlight),
 		BlockRetries: noneIfZero(n.write.BlockRetries), MaxRecoveries: noneIfZero(n.write.RecoveryRetries), CompleteFor: n.opts.CloseTimeout,
-		NeverReplace: !n.write.ReplaceEnabled || n.write.ReplacePolicy == "NEVER", AlwaysReplace: n.write.ReplacePolicy == "ALWAYS",
+		RestartFor: noneIfZero(n.write.RestartTimeout), NeverReplace: !n.write.ReplaceEnabled || n.write.ReplacePolicy == "NEVER", AlwaysReplace: n.write.ReplacePolicy == "ALWAYS",
 	})
 	if err != nil {
 		unbind()

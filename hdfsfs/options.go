@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/conf"
 	"github.com/hdfsckpt/hdfsckpt/kerberos"
 )
 
@@ -69,7 +70,9 @@ type Options struct {
 	// CallTimeout is how long the NameNode may take to answer, and a connection to it or to a DataNode to be made. 0 is 20 s.
 	CallTimeout time.Duration
 
-	// DataTimeout is how long a DataNode may be silent while it should write, acknowledge or send. 0 is 60 s.
+	// DataTimeout is how long a DataNode may be silent while it should write, acknowledge or send. 0 is dfs.client.socket-timeout of
+	// the configuration, else 60 s; the native client then lets a DataNode take dfs.datanode.socket.write.timeout, if that is set, to
+	// accept what is sent.
 	DataTimeout time.Duration
 
 	// CloseTimeout is how long Close of a Writer waits until the NameNode has heard of all blocks. 0 is 30 s.
@@ -77,6 +80,8 @@ type Options struct {
 
 	// Logger receives what no caller gets, such as files that a failed writer may have left. nil is silent.
 	Logger *slog.Logger
+
+	writeTimeout time.Duration // of DataTimeout, where the configuration has one of its own
 
 	dial func(ctx context.Context, network, address string) (net.Conn, error) // for tests; of the native client
 }
@@ -162,6 +167,15 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
+// withConfigured takes what the options leave open from the configuration. In Hadoop a timeout of 0 is none: nothing hangs here, so it is
+// the default.
+func (o Options) withConfigured(data conf.Data) Options {
+	if o.DataTimeout == 0 {
+		o.DataTimeout, o.writeTimeout = data.SocketTimeout, data.WriteTimeout
+	}
+	return o
+}
+
 func (o Options) withDefaults() Options {
 	if o.Base == "" {
 		o.Base = "/"
@@ -172,6 +186,7 @@ func (o Options) withDefaults() Options {
 	setDuration(&o.RetryFor, 30*time.Second)
 	setDuration(&o.CallTimeout, 20*time.Second)
 	setDuration(&o.DataTimeout, time.Minute)
+	setDuration(&o.writeTimeout, o.DataTimeout)
 	setDuration(&o.CloseTimeout, 30*time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -26,11 +26,12 @@ const asRacer = "HDFSCKPT_HDFSFS_RACER"
 // racerSetUp says what a racer works on.
 type racerSetUp struct {
 	NameNode, ConfDir, User string
+	BlockSize               int64
 }
 
 // order is something that several processes do at once.
 type order struct {
-	Do       string // create, rename or renamedir
+	Do       string // create, rename or renamedir; or hold, which leaves a file open after a Sync, and finish
 	Old, New string
 	Content  string
 }
@@ -38,7 +39,8 @@ type order struct {
 // reply is what became of it.
 type reply struct {
 	Won   bool
-	Exist bool
+	Exist bool // fs.ErrExist
+	Gone  bool // fs.ErrNotExist
 	Err   string
 }
 
@@ -59,11 +61,12 @@ func beRacer(text string) error {
 		return err
 	}
 	ctx := context.Background()
-	f, err := Open(ctx, setUp.NameNode, Options{ConfDir: setUp.ConfDir, User: setUp.User})
+	f, err := Open(ctx, setUp.NameNode, Options{ConfDir: setUp.ConfDir, User: setUp.User, BlockSize: setUp.BlockSize})
 	if err != nil {
 		return err
 	}
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	var open core.Writer
 	for {
 		var o order
 		if err := in.Decode(&o); errors.Is(err, io.EOF) {
@@ -71,8 +74,8 @@ func beRacer(text string) error {
 		} else if err != nil {
 			return err
 		}
-		err := o.run(ctx, f)
-		r := reply{Won: err == nil, Exist: errors.Is(err, fs.ErrExist)}
+		err := o.run(ctx, f, &open)
+		r := reply{Won: err == nil, Exist: errors.Is(err, fs.ErrExist), Gone: errors.Is(err, fs.ErrNotExist)}
 		if err != nil {
 			r.Err = err.Error()
 		}
@@ -82,11 +85,25 @@ func beRacer(text string) error {
 	}
 }
 
-func (o order) run(ctx context.Context, f *FS) error {
-	if o.Do != "create" {
-		return f.Rename(ctx, o.Old, o.New, core.RenameNoReplace)
+func (o order) run(ctx context.Context, f *FS, open *core.Writer) (err error) {
+	switch o.Do {
+	case "create":
+		return put(ctx, f, o.New, []byte(o.Content))
+	case "hold":
+		if *open, err = f.Create(ctx, o.New, core.CreateOptions{}); err != nil {
+			return err
+		}
+		if _, err = (*open).Write([]byte(o.Content)); err != nil {
+			return err
+		}
+		return (*open).Sync()
+	case "finish":
+		if _, err = (*open).Write([]byte(o.Content)); err != nil {
+			return err
+		}
+		return (*open).Close()
 	}
-	return put(ctx, f, o.New, []byte(o.Content))
+	return f.Rename(ctx, o.Old, o.New, core.RenameNoReplace)
 }
 
 func put(ctx context.Context, f core.FileSystem, name string, content []byte) error {
@@ -114,8 +131,26 @@ func get(ctx context.Context, f core.FileSystem, name string) ([]byte, error) {
 
 // racer is such a process.
 type racer struct {
-	in  *json.Encoder
-	out *json.Decoder
+	in      *json.Encoder
+	out     *json.Decoder
+	process *os.Process
+	killed  bool
+}
+
+// do has it carry out an order.
+func (r *racer) do(t *testing.T, o order) reply {
+	t.Helper()
+	var answer reply
+	require.NoError(t, r.in.Encode(o))
+	require.NoError(t, r.out.Decode(&answer))
+	return answer
+}
+
+// kill ends it by SIGKILL.
+func (r *racer) kill(t *testing.T) {
+	t.Helper()
+	r.killed = true
+	require.NoError(t, r.process.Kill())
 }
 
 func startRacer(t *testing.T, s racerSetUp) *racer {
@@ -132,11 +167,13 @@ func startRacer(t *testing.T, s racerSetUp) *racer {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
+	r := &racer{in: json.NewEncoder(in), out: json.NewDecoder(bufio.NewReader(out)), process: cmd.Process}
 	t.Cleanup(func() {
 		_ = in.Close()
-		require.NoError(t, cmd.Wait())
+		err := cmd.Wait()
+		require.True(t, err == nil || r.killed, "%v", err)
 	})
-	return &racer{json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out))}
+	return r
 }
 
 // race gives each racer its order at once and returns their replies.
@@ -182,7 +219,7 @@ func TestOneOfSeveralProcessesWinsAName(t *testing.T) {
 	f := openOn(t, c, optionsFor(c, "alice"))
 	racers := make([]*racer, processes)
 	for i := range racers {
-		racers[i] = startRacer(t, racerSetUp{c.NameNode(), c.ConfDir(), "alice"})
+		racers[i] = startRacer(t, racerSetUp{c.NameNode(), c.ConfDir(), "alice", 0})
 	}
 	name := func(round int, parts ...any) string {
 		return dir + "/" + strings.ReplaceAll(strings.TrimSpace(fmt.Sprintln(append([]any{round}, parts...)...)), " ", "-")

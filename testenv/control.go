@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -64,6 +65,35 @@ func (c *Cluster) Restart(ctx context.Context, name string) error {
 	return c.waitReady(ctx, name)
 }
 
+// ShutDownForUpgrade asks a DataNode to end as one does that is about to be upgraded: it says so to the clients that write to it, and
+// keeps what they have written so that they can go on when it is launched again. It returns when the process has ended.
+func (c *Cluster) ShutDownForUpgrade(ctx context.Context, dataNode string) error {
+	if err := c.mayDisturb(); err != nil {
+		return err
+	}
+	d, ok := c.state.Layout.Find(dataNode)
+	if !ok || d.Kind != hadoop.DataNode {
+		return fmt.Errorf("%s is no DataNode of this cluster", dataNode)
+	}
+	who := c.login("")
+	if who.Kerberos() { // a DataNode obeys itself; it does not know of the NameNode's superuser
+		who.Principal, who.Keytab = hadoop.DataNodePrincipal, c.state.Layout.Security.Keytabs[hadoop.DataNodePrincipal]
+	}
+	if _, err := c.admin(ctx, who, "-shutdownDatanode", c.state.Layout.Address(d, "rpc"), "upgrade"); err != nil {
+		return err
+	}
+	return supervisor.Poll(ctx, func() error {
+		s, err := c.folder.Now(ctx)
+		if err != nil {
+			return err
+		}
+		if p, ok := s.Process(dataNode); ok && p.Running {
+			return fmt.Errorf("%s has not ended", dataNode)
+		}
+		return nil
+	})
+}
+
 // DataNodeAt is the name of the DataNode whose data port it is, "" if there is none.
 func (c *Cluster) DataNodeAt(port uint32) string {
 	for _, d := range c.state.Layout.Daemons {
@@ -124,12 +154,15 @@ func (c *Cluster) Admin(ctx context.Context, args ...string) (string, error) {
 	if err := c.started(); err != nil {
 		return "", err
 	}
+	return c.admin(ctx, c.login(""), args...)
+}
+
+func (c *Cluster) admin(ctx context.Context, login probe.Login, args ...string) (string, error) {
 	j := c.state.Spec.Parts.JVM
 	if k := c.state.KDC; k != nil {
 		j.Krb5Conf = k.Krb5Conf()
 	}
 	cmd := exec.CommandContext(ctx, j.Java.Path, c.state.Layout.Admin(j, args...)...)
-	login := c.login("")
 	cmd.Env = append(withoutHadoop(os.Environ()), "HADOOP_USER_NAME="+login.User)
 	if login.Kerberos() {
 		cmd.Env = append(withoutHadoop(os.Environ()), "KRB5_CONFIG="+login.Krb5Conf,

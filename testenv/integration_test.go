@@ -93,6 +93,21 @@ func TestAClusterSurvivesTheDeathOfItsDaemons(t *testing.T) {
 				require.NoError(t, taken.Close())
 				timed(t, "restart a DataNode", func(ctx context.Context) error { return c.Restart(ctx, "dn1") })
 			})
+			t.Run("a DataNode shuts down for an upgrade", func(t *testing.T) {
+				timed(t, "shut down", func(ctx context.Context) error { return c.ShutDownForUpgrade(ctx, "dn1") })
+				processes, err := c.Processes(t.Context())
+				require.NoError(t, err)
+				running := map[string]bool{}
+				for _, p := range processes {
+					running[p.Name] = p.Running
+				}
+				require.False(t, running["dn1"])
+				require.True(t, running["dn2"])
+				timed(t, "start it again", func(ctx context.Context) error { return c.Restart(ctx, "dn1") })
+				for _, other := range []string{NameNode, "dn9"} {
+					require.ErrorContains(t, c.ShutDownForUpgrade(t.Context(), other), other+" is no DataNode")
+				}
+			})
 			t.Run("safe mode refuses changes", func(t *testing.T) {
 				timed(t, "enter safe mode", func(ctx context.Context) error { return c.SafeMode(ctx, true) })
 				require.Error(t, client(t, c, "alice").Mkdir(path.Join(dir, "refused"), 0o755))

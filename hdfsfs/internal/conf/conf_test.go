@@ -284,7 +284,7 @@ func TestSettingsHaveHadoopsDefaults(t *testing.T) {
 			20 * time.Second, 120 * time.Second, time.Minute, 10 * time.Second, 128 << 20, 128 << 20,
 			500 * time.Millisecond, 15 * time.Second, 15,
 		},
-		Data: Data{SocketTimeout: time.Minute, WriteTimeout: 480 * time.Second, NoDelay: true},
+		Data: Data{SocketTimeout: time.Minute, NoDelay: true},
 		Write: Write{
 			PacketSize: 64 << 10, PacketsInFlight: 80, BlockRetries: 3, RecoveryRetries: 5, NextBlockRetries: 5,
 			NextBlockDelay: 400 * time.Millisecond, NextBlockMaxDelay: time.Minute, ReplaceEnabled: true, ReplacePolicy: "DEFAULT",

@@ -60,10 +60,11 @@ type RPC struct {
 
 // Data says how DataNodes are talked to.
 type Data struct {
-	SocketTimeout, WriteTimeout time.Duration
-	ByHostname                  bool // connect to names, not to addresses
-	SendBuffer                  int  // 0 leaves it to the system
-	NoDelay                     bool
+	SocketTimeout time.Duration // 0 is no limit
+	WriteTimeout  time.Duration // of packets that are not taken; 0 if it is not set, or no limit
+	ByHostname    bool          // connect to names, not to addresses
+	SendBuffer    int           // 0 leaves it to the system
+	NoDelay       bool
 }
 
 // Write says how blocks are written.
@@ -179,7 +180,7 @@ func (v *values) data() Data {
 	ms := time.Millisecond
 	return Data{
 		SocketTimeout: v.duration("dfs.client.socket-timeout", ms, time.Minute),
-		WriteTimeout:  v.duration("dfs.datanode.socket.write.timeout", ms, 480*time.Second),
+		WriteTimeout:  v.duration("dfs.datanode.socket.write.timeout", ms, 0),
 		ByHostname:    v.flag("dfs.client.use.datanode.hostname", false),
 		SendBuffer:    int(v.size("dfs.client.socket.send.buffer.size", 0, 0, 1<<30)),
 		NoDelay:       v.flag("dfs.data.transfer.client.tcpnodelay", true),

@@ -24,6 +24,8 @@ type Options struct {
 	UseHostname bool
 	// Timeout is how long a DataNode may be silent; 0 is 60 s (dfs.client.socket-timeout).
 	Timeout time.Duration
+	// WriteTimeout is how long it may take to accept what is sent; 0 is Timeout (dfs.datanode.socket.write.timeout).
+	WriteTimeout time.Duration
 }
 
 // Dialer connects to DataNodes. It may be used concurrently.
@@ -37,11 +39,17 @@ func NewDialer(o Options) *Dialer {
 	if o.Timeout <= 0 {
 		o.Timeout = time.Minute
 	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = o.Timeout
+	}
 	return &Dialer{o}
 }
 
 // Timeout is how long a DataNode may be silent.
 func (d *Dialer) Timeout() time.Duration { return d.o.Timeout }
+
+// WriteTimeout is how long a DataNode may take to accept what is sent.
+func (d *Dialer) WriteTimeout() time.Duration { return d.o.WriteTimeout }
 
 // Address is where the data port of a node is.
 func (d *Dialer) Address(node *wire.DatanodeInfo) string {
@@ -79,6 +87,8 @@ type Conn struct {
 	net.Conn
 	Reader *bufio.Reader
 	Node   string // its address
+
+	lowWater int // what SetLowWater has set; 0 is 1
 }
 
 // Watch makes what waits for the connection fail when ctx ends, until stop is called.

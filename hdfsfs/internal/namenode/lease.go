@@ -2,9 +2,11 @@ package namenode
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/rpc"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
 
@@ -16,6 +18,8 @@ const (
 	pollClosedMax = time.Second
 	// recoverAgain is when lease recovery is asked for anew. Each time it starts over.
 	recoverAgain = time.Minute
+	// reportAgain is the same where there is nothing to recover but reports to wait for.
+	reportAgain = time.Second
 )
 
 // RenewLease renews the leases of all files that this client has open.
@@ -40,10 +44,14 @@ func (c *Client) RecoverLease(ctx context.Context, path string) (bool, error) {
 func (c *Client) CloseAbandoned(ctx context.Context, path string) error {
 	for {
 		closed, err := c.RecoverLease(ctx, path)
+		again := recoverAgain
+		if answeredWith(err, "AlreadyBeingCreatedException") { // DataNodes have not yet reported the last block, which is finished
+			err, again = nil, reportAgain
+		}
 		if err != nil || closed {
 			return err
 		}
-		closed, err = c.awaitClosed(ctx, path)
+		closed, err = c.awaitClosed(ctx, path, again)
 		if err != nil || closed {
 			return err
 		}
@@ -51,11 +59,11 @@ func (c *Client) CloseAbandoned(ctx context.Context, path string) error {
 }
 
 // awaitClosed polls until the file is closed, or until it is time to ask for recovery again.
-func (c *Client) awaitClosed(ctx context.Context, path string) (bool, error) {
+func (c *Client) awaitClosed(ctx context.Context, path string, again time.Duration) (bool, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	again := time.Now().Add(recoverAgain)
-	for wait := pollClosed; time.Now().Before(again); wait = min(2*wait, pollClosedMax) {
+	end := time.Now().Add(again)
+	for wait := pollClosed; time.Now().Before(end); wait = min(2*wait, pollClosedMax) {
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
@@ -67,6 +75,12 @@ func (c *Client) awaitClosed(ctx context.Context, path string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// answeredWith reports whether an error is an exception of that class.
+func answeredWith(err error, class string) bool {
+	var answer *rpc.ServerError
+	return errors.As(err, &answer) && short(answer.Class) == class
 }
 
 // leases renews while anybody holds.

@@ -18,7 +18,8 @@ type Policy struct {
 	// ReportsFor is the same for a new block while too few DataNodes have reported the one before; 0 is 30 s.
 	ReportsFor time.Duration
 	// Base and Max are the first wait between repetitions and the longest; each wait is twice the last one. 0 is 500 ms and 15 s.
-	// Waits are spread by half. For the only server there is to be back, no wait is longer than 1 s.
+	// Waits are spread by half. For the only server there is, to be back or to be ready, and for the end of safe mode, no wait is
+	// longer than 1 s.
 	Base, Max time.Duration
 }
 
@@ -50,8 +51,8 @@ func (p Policy) withDefaults() Policy {
 //	lost answer          the same server at once, since servers close idle connections; then as without connection,
 //	                     and so at once if the server was silent for the time of a call
 //	StandbyException     the next server, as above
-//	RetriableException,
-//	SafeModeException    the same server, after a wait
+//	RetriableException,  the same server, after a wait: a short one where it is the only one, or in safe mode, whose refusals
+//	SafeModeException    cost it nothing; the others may mean that it has too much to do
 //	NotReplicatedYet…    the same server, after a short wait
 //	anything else        the caller's business
 //
@@ -96,8 +97,14 @@ func (p Policy) answered(f rpc.Failure) rpc.Decision {
 	switch short(f.Class) {
 	case "StandbyException", "ObserverRetryOnActiveException":
 		return p.elsewhere(f)
-	case "RetriableException", "SafeModeException":
-		return rpc.Decision{Action: rpc.Repeat, Wait: doubled(p.Base, p.Max, f.Attempts-1)}
+	case "SafeModeException":
+		return rpc.Decision{Action: rpc.Repeat, Wait: doubled(p.Base, min(p.Max, knock), f.Attempts-1)}
+	case "RetriableException":
+		longest := p.Max
+		if f.Servers <= 1 {
+			longest = min(longest, knock)
+		}
+		return rpc.Decision{Action: rpc.Repeat, Wait: doubled(p.Base, longest, f.Attempts-1)}
 	case "NotReplicatedYetException":
 		if f.Elapsed >= p.ReportsFor {
 			return rpc.Decision{Action: rpc.GiveUp}

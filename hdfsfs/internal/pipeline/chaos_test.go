@@ -60,6 +60,8 @@ var disasters = []struct {
 	{"a DataNode is killed", 1, each((*testenv.Cluster).Kill), nil, each((*testenv.Cluster).Launch)},
 	{"two of three DataNodes are killed", 2, each((*testenv.Cluster).Kill), nil, each((*testenv.Cluster).Launch)},
 	{"a DataNode restarts", 1, each((*testenv.Cluster).Kill), each((*testenv.Cluster).Launch), nil},
+	{"a DataNode shuts down for an upgrade and restarts", 1, each((*testenv.Cluster).ShutDownForUpgrade), each((*testenv.Cluster).Launch), nil},
+	{"a DataNode shuts down for an upgrade and stays away", 1, each((*testenv.Cluster).ShutDownForUpgrade), nil, each((*testenv.Cluster).Launch)},
 	{"a DataNode hangs", 1, each((*testenv.Cluster).Stop), nil, each((*testenv.Cluster).Continue)},
 	{"a DataNode hangs for a second", 1, each((*testenv.Cluster).Stop), later(time.Second, each((*testenv.Cluster).Continue)), nil},
 	{"the NameNode restarts", 0, nameNode((*testenv.Cluster).Kill), nameNode((*testenv.Cluster).Launch), nil},
@@ -123,6 +125,8 @@ func TestChaos(t *testing.T) {
 		for _, d := range disasters {
 			in(d.what, func(c *chaos, t *testing.T) { c.survive(t, d.victims, d.strike, d.heal, d.mend) })
 		}
+		in("a DataNode without which files cannot go on shuts down for an upgrade", (*chaos).neededNodeRestarts)
+		in("it does not come back", (*chaos).neededNodeStaysAway)
 		in("the time is up while two DataNodes hang", (*chaos).timeIsUp)
 		in("the network does what networks do", (*chaos).badNetwork)
 		in("a disk is full", (*chaos).fullDisk)

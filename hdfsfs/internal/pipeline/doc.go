@@ -4,6 +4,10 @@
 // a goroutine for each pipeline reads the acknowledgements. A packet stays in memory until all nodes have acknowledged it, so
 // that it can be sent again. At most Options.Window packets are in memory.
 //
+// To wake a goroutine costs more than to send a packet. So in the middle of a stream packets go out several at a time, several
+// acknowledgements are waited for, and the caller is woken when there is room for several packets; a packet that nothing is under
+// way before goes at once, and so does what Sync and Close wait for. A file that fits into one packet is sent by Close itself.
+//
 //	Write ──► packets ──► streamer ──► node 0 ──► node 1 ──► node 2
 //	             ▲                        │
 //	             └── acknowledged ◄───────┘

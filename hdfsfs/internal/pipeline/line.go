@@ -21,6 +21,7 @@ type line struct {
 	block    *wire.ExtendedBlock // with its present generation stamp
 	acks     chan struct{}       // closed when the reader of acknowledgements has ended
 	sentAt   time.Time           // of the streamer
+	heard    bool                // somebody reads the acknowledgements; of the streamer
 	slow     []int               // how often in a row a node has said that it is slow; of the reader
 	stage    wire.OpWriteBlock_Stage
 	token    *wire.Token
@@ -60,7 +61,7 @@ func (w *Writer) setUp(m members, block *wire.ExtendedBlock, token *wire.Token, 
 	if m.storageIDs != nil {
 		request.StorageId, request.TargetStorageIds = &m.storageIDs[0], m.storageIDs[1:]
 	}
-	err = conn.SetWriteDeadline(time.Now().Add(w.o.Dialer.Timeout()))
+	err = conn.SetWriteDeadline(time.Now().Add(w.o.Dialer.WriteTimeout()))
 	if err == nil {
 		err = conn.Request(wire.OpCodeWriteBlock, request)
 	}
@@ -91,20 +92,25 @@ func (w *Writer) patience(nodes int) time.Duration {
 	return w.o.Dialer.Timeout() + time.Duration(nodes)*w.extension
 }
 
-// response waits for the answer to the set-up of a pipeline. A failure comes with the index of the node to blame.
-func (w *Writer) response(l *line) (blame int, err error) {
+// writePatience is how long they may take to accept what is sent.
+func (w *Writer) writePatience(nodes int) time.Duration {
+	return w.o.Dialer.WriteTimeout() + time.Duration(nodes)*w.extension
+}
+
+// response waits for the answer to the set-up of a pipeline. A failure comes with the node to blame.
+func (w *Writer) response(l *line) (verdict, error) {
 	if err := l.conn.SetReadDeadline(time.Now().Add(w.patience(len(l.nodes)))); err != nil {
-		return 0, err
+		return verdict{bad: 0}, err
 	}
 	answer, err := l.conn.Response()
 	if err == nil {
-		return 0, nil
+		return verdict{ok: true}, nil
 	}
 	addresses := make([]string, len(l.nodes))
 	for i, node := range l.nodes {
 		addresses[i] = fmt.Sprintf("%s:%d", node.GetId().GetIpAddr(), node.GetId().GetXferPort())
 	}
-	return blamed(answer.GetFirstBadLink(), addresses), err
+	return verdict{bad: blamed(answer.GetFirstBadLink(), addresses), restart: answer.GetStatus() == wire.Status_OOB_RESTART}, err
 }
 
 // slowAcks is after how many acknowledgements in a row with the mark "slow" a node counts as bad
@@ -115,8 +121,8 @@ const slowAcks = 10
 func (w *Writer) acknowledge(l *line) {
 	defer close(l.acks)
 	if l.stage == wire.OpWriteBlock_PIPELINE_SETUP_CREATE {
-		if blame, err := w.response(l); err != nil {
-			w.blame(l, verdict{bad: blame}, err)
+		if v, err := w.response(l); err != nil {
+			w.blame(l, v, err)
 			return
 		}
 		w.mu.Lock()
@@ -125,7 +131,7 @@ func (w *Writer) acknowledge(l *line) {
 	}
 	var a wire.PipelineAck
 	for {
-		err := l.conn.SetReadDeadline(time.Now().Add(w.patience(len(l.nodes))))
+		err := w.hear(l)
 		if err == nil {
 			err = a.Read(l.conn.Reader)
 		}
@@ -189,7 +195,7 @@ func (w *Writer) pop(l *line, seqno int64) (finished bool, err error) {
 		w.finish(l)
 	}
 	w.recycle(k)
-	signal(w.toCaller)
+	w.popped()
 	if w.sent == 0 {
 		signal(w.toStreamer) // a last packet may be waiting for this
 	}

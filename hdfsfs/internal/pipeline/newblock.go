@@ -75,7 +75,7 @@ func (w *Writer) standing() (*line, error) {
 // place asks for a new block on enough nodes. If there are not so many, those that have failed get another chance, and the cluster
 // some time.
 func (w *Writer) place() (*wire.LocatedBlock, error) {
-	for wait := placeWait; ; wait = min(2*wait, placeWaitMax) {
+	for {
 		exclude := w.avoided.list(time.Now())
 		located, err := w.o.NameNode.AddBlock(w.ctx, w.file, w.previous, namenode.Placement{Exclude: exclude})
 		if err == nil {
@@ -94,10 +94,20 @@ func (w *Writer) place() (*wire.LocatedBlock, error) {
 		if !again {
 			return nil, err
 		}
-		if err := w.sleep(wait); err != nil {
+		if err := w.sleep(w.placePause()); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// placePause is how long to wait before DataNodes are asked for again: the longer it has lasted, the longer.
+func (w *Writer) placePause() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.trouble.IsZero() {
+		return placeWait
+	}
+	return min(max(time.Since(w.trouble)/4, placeWait), placeWaitMax)
 }
 
 // anotherChance reports whether a block that has too few nodes is asked for again; else it returns the error to fail with.
@@ -128,7 +138,7 @@ func (w *Writer) inTime() bool {
 	if w.trouble.IsZero() {
 		w.trouble = time.Now()
 	}
-	return time.Since(w.trouble) < w.placeFor
+	return time.Since(w.trouble) < w.placeFor || time.Now().Before(w.returning)
 }
 
 // noNodes reports whether an error says that the NameNode knows of no node for a block. It is an exception of no class of its own.

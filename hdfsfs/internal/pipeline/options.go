@@ -54,6 +54,9 @@ type Options struct {
 	BlockRetries int
 	// MaxRecoveries is how often a pipeline is recovered without an acknowledgement in between; 0 is 5.
 	MaxRecoveries int
+	// RestartFor is how long a DataNode that says that it restarts is waited for, if a block would have fewer than MinReplicas
+	// without it and no other takes its place (dfs.client.datanode-restart.timeout); 0 is 30 s, negative is not at all.
+	RestartFor time.Duration
 	// CompleteFor is how long the NameNode may take to hear of the last block's replicas; 0 is 60 s.
 	CompleteFor time.Duration
 	// NeverReplace and AlwaysReplace are the policies of dfs.client.block.write.replace-datanode-on-failure.
@@ -77,6 +80,9 @@ func (o Options) withDefaults() (Options, geometry, error) {
 	}
 	if o.CompleteFor <= 0 {
 		o.CompleteFor = time.Minute
+	}
+	if o.RestartFor == 0 {
+		o.RestartFor = 30 * time.Second
 	}
 	if o.Pool == nil {
 		o.Pool = new(Pool)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/rpc"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
 
@@ -54,6 +56,7 @@ func (w *Writer) repair() error {
 		// Nothing of the block is acknowledged, so all of it is still here: a new block has all its replicas again.
 		w.mu.Lock()
 		w.line, w.reached = nil, 0
+		w.expect(f.verdict)
 		w.mu.Unlock()
 		return w.abandon(l.block, l.nodes[f.bad], f.err)
 	case tooOften:
@@ -62,8 +65,44 @@ func (w *Writer) repair() error {
 	return w.recoverLine(l, f, closing)
 }
 
-// restartFor is how long a node may take to restart without which a pipeline cannot go on (dfs.client.datanode-restart.timeout).
-const restartFor = 30 * time.Second
+// expect gives a node that says that it restarts the time to be there again. It needs the lock.
+func (w *Writer) expect(v verdict) {
+	if v.restart {
+		w.returning = time.Now().Add(w.o.RestartFor)
+	}
+}
+
+// knockPause is how often it is looked whether a node that restarts is there again.
+const knockPause = 250 * time.Millisecond
+
+// bridge is for a node that restarts and without which a block would have fewer nodes than it must: another one takes its place, or
+// it is waited for.
+func (w *Writer) bridge(m members, restarts int, block *wire.ExtendedBlock, token *wire.Token, failed []*wire.DatanodeInfo, deadline time.Time) (members, error) {
+	if rest := m.without(restarts); len(rest.nodes) > 0 && block.GetNumBytes() > 0 {
+		other, _, _ := w.addNode(rest, block, append(slices.Clone(failed), m.nodes[restarts]))
+		if len(other.nodes) == len(m.nodes) {
+			w.avoided.add(m.nodes[restarts], time.Now())
+			return other, nil
+		}
+	}
+	return m, w.awaitRestart(m.nodes[restarts], token, deadline)
+}
+
+// awaitRestart waits until a node takes connections again, or its time is up. What it then says to a pipeline shows whether it has
+// all it needs.
+func (w *Writer) awaitRestart(node *wire.DatanodeInfo, token *wire.Token, deadline time.Time) error {
+	ctx, cancel := context.WithDeadline(w.ctx, deadline)
+	defer cancel()
+	for ctx.Err() == nil {
+		if err := w.sleep(knockPause); err != nil {
+			return err
+		}
+		if conn, err := w.o.Dialer.Connect(ctx, node, token); err == nil {
+			return conn.Close()
+		}
+	}
+	return w.cancelled()
+}
 
 // recoverLine sets the pipeline of a block up again on the nodes that are left, and perhaps new ones.
 func (w *Writer) recoverLine(old *line, f *fault, closing bool) error {
@@ -73,33 +112,43 @@ func (w *Writer) recoverLine(old *line, f *fault, closing bool) error {
 		stage = wire.OpWriteBlock_PIPELINE_CLOSE_RECOVERY
 	}
 	var failed []*wire.DatanodeInfo
-	deadline := time.Now().Add(restartFor)
+	var restarts *wire.DatanodeInfo
 	for {
-		if f.restart && len(m.nodes) <= w.o.MinReplicas && time.Now().Before(deadline) {
-			if err := w.sleep(min(w.o.Dialer.Timeout(), 4*time.Second)); err != nil {
-				return err
-			}
-		} else {
-			if len(m.nodes) == 1 {
-				return fmt.Errorf("all DataNodes of the pipeline have failed, the last one: %w", f.err)
-			}
-			failed = append(failed, m.nodes[f.bad])
-			w.avoided.add(m.nodes[f.bad], time.Now())
-			m = m.without(f.bad)
+		lost := m.nodes[f.bad]
+		if f.restart {
+			restarts = lost
 		}
 		w.mu.Lock()
-		acked, flushed := w.acked, w.flushed
+		w.expect(f.verdict)
+		acked, flushed, returning := w.acked, w.flushed, w.returning
 		w.mu.Unlock()
+		switch {
+		case len(m.nodes) <= w.o.MinReplicas && sameNode(lost, restarts) && time.Now().Before(returning):
+			var err error
+			if m, err = w.bridge(m, f.bad, namenode.WithLength(block, acked), old.token, failed, returning); err != nil {
+				return err
+			}
+		case len(m.nodes) == 1:
+			return fmt.Errorf("all DataNodes of the pipeline have failed, the last one: %w", f.err)
+		default:
+			failed = append(failed, lost)
+			w.avoided.add(lost, time.Now())
+			m = m.without(f.bad)
+		}
 		policy := replacement{
 			Replication: w.o.Replication, Required: w.o.MinReplicas, Flushed: flushed, Closing: closing,
 			Never: w.o.NeverReplace, Always: w.o.AlwaysReplace,
 		}
-		for wait := placeWait; acked > 0 && policy.wanted(len(m.nodes)); wait = min(2*wait, placeWaitMax) {
-			m, failed = w.addNode(m, namenode.WithLength(block, acked), failed)
+		for acked > 0 && policy.wanted(len(m.nodes)) {
+			var refused error
+			m, failed, refused = w.addNode(m, namenode.WithLength(block, acked), failed)
 			if len(m.nodes) >= w.o.MinReplicas || !w.mayWait() {
 				break
 			}
-			if err := w.sleep(wait); err != nil {
+			if refused != nil {
+				return refused
+			}
+			if err := w.sleep(w.placePause()); err != nil {
 				return err
 			}
 			failed = nil
@@ -115,7 +164,7 @@ func (w *Writer) recoverLine(old *line, f *fault, closing bool) error {
 			return err
 		}
 		if l == nil {
-			f = &fault{verdict{bad: next.bad, restart: f.restart}, next.err}
+			f = next
 			w.mu.Lock()
 			w.last = f.err
 			w.mu.Unlock()
@@ -136,9 +185,9 @@ func (w *Writer) again(m members, block *wire.ExtendedBlock, stage wire.OpWriteB
 	if err != nil {
 		return nil, &fault{verdict{bad: 0}, err}, w.cancelled()
 	}
-	if blame, err := w.response(l); err != nil {
+	if v, err := w.response(l); err != nil {
 		l.close()
-		return nil, &fault{verdict{bad: blame}, err}, w.cancelled()
+		return nil, &fault{v, err}, w.cancelled()
 	}
 	after := namenode.WithLength(block, int64(block.GetNumBytes()))
 	after.GenerationStamp = &stamp
@@ -180,24 +229,28 @@ func (w *Writer) resume(l *line, stage wire.OpWriteBlock_Stage) error {
 const addTries = 3
 
 // addNode adds a node to a pipeline and has the block copied to it. If that cannot be done the pipeline goes on with those that
-// it has, if they suffice.
-func (w *Writer) addNode(m members, block *wire.ExtendedBlock, failed []*wire.DatanodeInfo) (members, []*wire.DatanodeInfo) {
+// it has, if they suffice. refused is the NameNode's answer if the file is not this writer's any more: then there is nothing to wait for.
+func (w *Writer) addNode(m members, block *wire.ExtendedBlock, failed []*wire.DatanodeInfo) (_ members, _ []*wire.DatanodeInfo, refused error) {
 	for range addTries {
 		answer, err := w.o.NameNode.GetAdditionalDatanode(w.ctx, w.file, block, m.nodes, m.storageIDs, failed, 1)
+		var exception *rpc.ServerError
+		if errors.As(err, &exception) && !noNodes(err) {
+			refused = err
+		}
 		if err != nil {
-			return m, failed
+			return m, failed, refused
 		}
 		wider := membersOf(answer)
 		added, ok := m.added(wider)
 		if !ok {
-			return m, failed
+			return m, failed, nil
 		}
 		if w.copyTo(m, wider.only(added), block, answer.GetBlockToken()) {
-			return wider, failed
+			return wider, failed, nil
 		}
 		failed = append(failed, wider.nodes[added])
 	}
-	return m, failed
+	return m, failed, nil
 }
 
 // copyTo has one of the nodes of a pipeline copy the block to a new one. More than one of them may be dead, so a node that cannot be

@@ -18,15 +18,25 @@ const (
 	stepRepair
 )
 
-// batch is how many packets are written at once.
-const batch = 8
+// maxBatch is how many packets are written at once.
+const maxBatch = 8
+
+// batch is how many packets are waited for while others are under way.
+func (o *Options) batch() int { return max(1, min(maxBatch, o.Window/4)) }
+
+// due reports whether there is something to send now. While packets are under way, whose acknowledgements will bring the streamer
+// back, it waits for more of them: to be woken for each, and to write each alone, costs more than the writing. It needs the lock.
+func (w *Writer) due() bool {
+	waiting := len(w.packets) - w.sent
+	return waiting > 0 && (w.sent == 0 || w.urgent || waiting >= w.o.batch())
+}
 
 // stream is the streamer. It ends with the file or with its first error.
 func (w *Writer) stream() {
 	defer w.drop()
 	idle := time.NewTimer(w.heartbeat())
 	defer idle.Stop()
-	var buffers [batch][]byte
+	var buffers [maxBatch][]byte
 	for {
 		next, count := w.next(&buffers)
 		var err error
@@ -38,6 +48,10 @@ func (w *Writer) stream() {
 		case stepSend:
 			err = w.send(buffers[:count])
 		case stepIdle:
+			if l := w.unread(); l != nil {
+				w.acknowledge(l)
+				continue
+			}
 			idle.Reset(w.untilBeat())
 			select {
 			case <-w.toStreamer:
@@ -68,7 +82,7 @@ func (w *Writer) untilBeat() time.Duration {
 }
 
 // next decides, and takes packets that can be sent now.
-func (w *Writer) next(buffers *[batch][]byte) (step, int) {
+func (w *Writer) next(buffers *[maxBatch][]byte) (step, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -78,9 +92,11 @@ func (w *Writer) next(buffers *[batch][]byte) (step, int) {
 		return stepRepair, 0
 	case w.ended && len(w.packets) == 0:
 		return stepStop, 0
+	case !w.due():
+		return stepIdle, 0
 	}
 	n := 0
-	for n < batch && w.sent < len(w.packets) {
+	for n < maxBatch && w.sent < len(w.packets) {
 		k := w.packets[w.sent]
 		if w.sent > 0 && (k.last || w.packets[0].last) {
 			break // the last packet of a block waits for those before it, the next block for that one
@@ -93,6 +109,7 @@ func (w *Writer) next(buffers *[batch][]byte) (step, int) {
 	if n == 0 {
 		return stepIdle, 0
 	}
+	w.urgent = w.urgent && w.sent < len(w.packets)
 	w.writing = true
 	return stepSend, n
 }
@@ -111,7 +128,7 @@ func (w *Writer) send(packets [][]byte) error {
 // write writes to a pipeline, and does not wait for it longer than its nodes may take.
 func (w *Writer) write(l *line, packets net.Buffers) {
 	l.sentAt = time.Now()
-	err := l.conn.SetWriteDeadline(l.sentAt.Add(w.patience(len(l.nodes))))
+	err := l.conn.SetWriteDeadline(l.sentAt.Add(w.writePatience(len(l.nodes))))
 	if err == nil {
 		_, err = packets.WriteTo(l.conn.Conn)
 	}
@@ -145,6 +162,9 @@ func (w *Writer) written() {
 // broken handles a failed write. The reader of acknowledgements may know better which node it was: if one behind the first has
 // failed, the first says so before it closes the connection.
 func (w *Writer) broken(l *line, err error) {
+	if !l.heard {
+		w.listen(l)
+	}
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	select {
@@ -171,7 +191,31 @@ func (w *Writer) begun(l *line) {
 	w.mu.Lock()
 	w.line, w.fault, w.persist = l, nil, true
 	w.mu.Unlock()
+	if !w.alone {
+		w.listen(l)
+	}
+}
+
+// listen reads the acknowledgements of a pipeline in the background.
+func (w *Writer) listen(l *line) {
+	l.heard = true
 	w.streamer.Go(func() { w.acknowledge(l) })
+}
+
+// unread is the present pipeline if nobody reads its acknowledgements, and there is nothing else to do: who asks does it.
+func (w *Writer) unread() *line {
+	w.mu.Lock()
+	l, rest := w.line, len(w.packets)-w.sent
+	w.mu.Unlock()
+	switch {
+	case l == nil || l.heard:
+		return nil
+	case rest > 0:
+		w.listen(l)
+		return nil
+	}
+	l.heard = true
+	return l
 }
 
 // drop closes the pipeline at the end of the streamer.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
@@ -30,6 +31,7 @@ type Writer struct {
 	seqno    int64
 	unsynced bool // bytes were written since the last Sync that was durable
 	started  bool
+	alone    bool // the streamer runs in the caller's goroutine, and reads the acknowledgements too
 
 	mu      sync.Mutex
 	packets []*packet // in order: those that were sent to the present pipeline, then the others
@@ -37,14 +39,17 @@ type Writer struct {
 	acked   int64 // length of the block that all nodes have acknowledged
 	reached int64 // highest offset in the block that was ever sent
 	ended   bool  // no more packets will come
+	urgent  bool  // what is not sent yet goes out at once, however little it is
+	wakeAt  int   // the caller waits until no more packets than this are in memory; negative if it does not wait
 	persist bool  // the NameNode does not know of the present pipeline durably
 	flushed bool  // of the present block
 	line    *line
 	fault   *fault
 	last    error // fault since the last acknowledgement
 	err     error
-	writing bool      // packets are on their way into the socket
-	retired []*packet // of them, those that are acknowledged
+	failed  atomic.Bool // err is set
+	writing bool        // packets are on their way into the socket
+	retired []*packet   // of them, those that are acknowledged
 
 	// Of the streamer, and of the caller after its end.
 	previous   *wire.ExtendedBlock // the last block that is finished
@@ -54,6 +59,7 @@ type Writer struct {
 	trouble    time.Time // when the present block could not be set up for the first time; guarded by mu
 	pardoned   bool      // nodes that have failed had another chance for it; guarded by mu
 	recoveries int       // without an acknowledgement in between; guarded by mu
+	returning  time.Time // until when a node that has said that it restarts may be there again; guarded by mu
 
 	extension, placeFor time.Duration
 
@@ -72,6 +78,7 @@ func New(ctx context.Context, file namenode.File, o Options) (*Writer, error) {
 	return &Writer{
 		o: o, g: g, file: file, ctx: ctx, cancel: cancel, replicas: o.Replication,
 		toStreamer: make(chan struct{}, 1), toCaller: make(chan struct{}, 1), extension: extension, placeFor: placeFor,
+		wakeAt: -1,
 	}, nil
 }
 
@@ -100,7 +107,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 			}
 		}
 	}
-	return taken, w.failure()
+	if w.failed.Load() {
+		return taken, w.failure()
+	}
+	return taken, nil
 }
 
 // Sync waits until all nodes of the pipeline, which are at least Options.MinReplicas, have acknowledged what was written so far:
@@ -144,6 +154,9 @@ func (w *Writer) Sync(durable bool) error {
 // Close waits until all nodes have finished all blocks, and completes the file. Only if it returns nil is the file there. Another
 // Close returns the same error, or fs.ErrClosed after a success.
 func (w *Writer) Close() error {
+	if !w.started {
+		w.alone = true
+	}
 	if w.cur != nil && w.cur.n > w.kept {
 		if err := w.emit(false); err != nil {
 			return err
@@ -153,6 +166,9 @@ func (w *Writer) Close() error {
 		if err := w.endBlock(); err != nil {
 			return err
 		}
+	}
+	if w.alone {
+		w.streamHere()
 	}
 	if err := w.await(); err != nil {
 		return err
@@ -171,6 +187,22 @@ func (w *Writer) Close() error {
 	w.release()
 	_ = w.fail(errDone)
 	return nil
+}
+
+// streamHere sends what is left of a file of which nothing was sent before. All of that is in memory, so nobody is to be served
+// meanwhile, and a small file needs no goroutine of its own.
+func (w *Writer) streamHere() {
+	w.mu.Lock()
+	run := w.err == nil && len(w.packets) > 0
+	if run {
+		w.started, w.ended = true, true
+		w.streamer.Add(1)
+	}
+	w.mu.Unlock()
+	if run {
+		defer w.streamer.Done()
+		w.stream()
+	}
 }
 
 var errDone = fmt.Errorf("the file was closed: %w", fs.ErrClosed)
@@ -231,7 +263,7 @@ func (w *Writer) emitKeeping(sync bool) error {
 
 // endBlock sends the packet that ends a block.
 func (w *Writer) endBlock() error {
-	k := w.o.Pool.get(w.g.dataStart() + w.g.capacity())
+	k := w.o.Pool.get(w.g.dataStart())
 	k.offset, k.last = w.length, true
 	w.length, w.unsynced = 0, false
 	if w.cur != nil { // sent already, all of it
@@ -246,46 +278,66 @@ func (w *Writer) enqueue(k *packet, sync bool) error {
 	k.seqno, k.sync = w.seqno, sync
 	w.seqno++
 	k.seal(w.g)
+	if err := w.shrink(w.o.Window-1, w.o.Window-w.o.batch()); err != nil {
+		w.o.Pool.put(k)
+		return err
+	}
+	w.mu.Lock()
+	if w.err != nil {
+		defer w.mu.Unlock()
+		w.o.Pool.put(k)
+		return w.err
+	}
+	w.packets = append(w.packets, k)
+	w.urgent = w.urgent || k.last
+	due := w.due()
+	if !w.started && !w.alone {
+		w.started = true
+		w.streamer.Go(w.stream)
+	}
+	w.mu.Unlock()
+	if due {
+		signal(w.toStreamer)
+	}
+	return nil
+}
+
+// await waits until everything is acknowledged, and every block that was ended is finished.
+func (w *Writer) await() error {
+	w.mu.Lock()
+	w.urgent = len(w.packets) > 0
+	due := w.due()
+	w.mu.Unlock()
+	if due {
+		signal(w.toStreamer)
+	}
+	return w.shrink(0, 0)
+}
+
+// shrink returns when no more than enough packets are in memory. If there are more it waits until there are no more than target: to
+// be woken for each packet would cost more than to send it.
+func (w *Writer) shrink(enough, target int) error {
 	for {
 		w.mu.Lock()
-		if w.err != nil {
+		err, left := w.err, len(w.packets)
+		w.wakeAt = target
+		if err != nil || left <= enough {
+			w.wakeAt = -1
 			w.mu.Unlock()
-			w.o.Pool.put(k)
-			return w.failure()
-		}
-		if len(w.packets) < w.o.Window {
-			w.packets = append(w.packets, k)
-			if !w.started {
-				w.started = true
-				w.streamer.Go(w.stream)
-			}
-			w.mu.Unlock()
-			signal(w.toStreamer)
-			return nil
+			return err
 		}
 		w.mu.Unlock()
 		if err := w.pause(w.toCaller); err != nil {
-			w.o.Pool.put(k)
 			return err
 		}
 	}
 }
 
-// await waits until everything is acknowledged, and every block that was ended is finished.
-func (w *Writer) await() error {
-	for {
-		w.mu.Lock()
-		err, left := w.err, len(w.packets)
-		w.mu.Unlock()
-		switch {
-		case err != nil:
-			return err
-		case left == 0:
-			return nil
-		}
-		if err := w.pause(w.toCaller); err != nil {
-			return err
-		}
+// popped wakes the caller if it waits for what is left. It needs the lock.
+func (w *Writer) popped() {
+	if len(w.packets) <= w.wakeAt {
+		w.wakeAt = -1
+		signal(w.toCaller)
 	}
 }
 
@@ -357,6 +409,7 @@ func (w *Writer) end(err error) error {
 			err = fmt.Errorf("%w; the last failure was: %w", err, w.last)
 		}
 		w.err = err
+		w.failed.Store(true)
 		w.cancel()
 	}
 	signal(w.toStreamer)

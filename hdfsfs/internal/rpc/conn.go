@@ -29,6 +29,7 @@ type conn struct {
 	mu       sync.Mutex
 	calls    map[int32]*pending
 	large    int           // of them, those that may have a large answer
+	unread   int           // bytes of them, which the server may not have read yet
 	deserted int           // of them, those whose callers have left
 	out      []byte        // frames to be written
 	writing  bool          // somebody writes to the stream
@@ -44,6 +45,7 @@ type conn struct {
 type pending struct {
 	method   string
 	large    bool
+	size     int // of the frame
 	deserted bool
 	sent     time.Time
 	answer   chan answer // holds one
@@ -70,7 +72,7 @@ func newConn(o *Options, server string, clientID []byte, nc net.Conn, s stream, 
 
 // call sends one attempt of a call and waits for the bytes of its answer, at most until the context ends.
 func (c *conn) call(ctx context.Context, call Call, id, attempt int32, body []byte) ([]byte, error) {
-	p := &pending{method: call.Method, large: call.LargeAnswer, answer: make(chan answer, 1)}
+	p := &pending{method: call.Method, large: call.LargeAnswer, size: maxHead + len(body), answer: make(chan answer, 1)}
 	if err := c.enqueue(ctx, p, id, attempt, body); err != nil {
 		return nil, err
 	}
@@ -83,11 +85,15 @@ func (c *conn) call(ctx context.Context, call Call, id, attempt int32, body []by
 	}
 }
 
-// maxDirect is what a caller may write itself. A socket takes as much at once if all that was written before has been read.
+// maxDirect is how much may be in flight when a caller writes itself. A socket takes as much at once, even if none of it has been
+// read.
 const maxDirect = 8 << 10
 
-// enqueue hands a call to the write loop, or writes it itself if no other is in flight: then that cannot block, and is quicker by
-// the change to another goroutine. If too many bytes wait already it waits too.
+// maxHead is more than a frame has before its body.
+const maxHead = 64
+
+// enqueue hands a call to the write loop, or writes it itself if little is in flight: then that cannot block, and saves the change
+// to another goroutine. If too many bytes wait already it waits too.
 func (c *conn) enqueue(ctx context.Context, p *pending, id, attempt int32, body []byte) error {
 	for {
 		c.mu.Lock()
@@ -96,7 +102,7 @@ func (c *conn) enqueue(ctx context.Context, p *pending, id, attempt int32, body 
 			return &TransportError{Server: c.server, Err: c.err}
 		}
 		if len(c.out) == 0 || len(c.out)+len(body) <= maxQueued {
-			direct := len(c.calls) == 0 && len(c.out) == 0 && !c.writing && len(body) <= maxDirect
+			direct := len(c.out) == 0 && !c.writing && c.unread+p.size <= maxDirect
 			c.add(p, id)
 			c.out = appendFrame(c.out, id, attempt, c.clientID, body)
 			if !direct {
@@ -129,6 +135,7 @@ func (c *conn) add(p *pending, id int32) {
 	}
 	c.take(id) // an earlier attempt, which has timed out; its answer is as good
 	c.calls[id] = p
+	c.unread += p.size
 	if p.large {
 		c.large++
 	}
@@ -141,6 +148,7 @@ func (c *conn) take(id int32) *pending {
 		return nil
 	}
 	delete(c.calls, id)
+	c.unread -= p.size
 	if p.large {
 		c.large--
 	}

@@ -284,6 +284,55 @@ func TestCallersWaitWhereAServerDoesNotRead(t *testing.T) {
 	require.LessOrEqual(t, len(conn.out), maxQueued)
 }
 
+// What is in flight decides who may write itself, so it must not grow with calls that are over.
+func TestWhatIsAnsweredIsNotInFlight(t *testing.T) {
+	hold := make(chan struct{})
+	var held attempts
+	server := rpctest.Start(t, func(c *rpctest.Call) {
+		if held.add(c) <= 3 {
+			<-hold
+		}
+		echoHandler(c)
+	})
+	c := newClient(t, Options{}, server)
+	unread := func() int {
+		c.mu.Lock()
+		conn := c.links[server.Address].conn
+		c.mu.Unlock()
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
+		return conn.unread
+	}
+	var calls sync.WaitGroup
+	for range 3 {
+		calls.Go(func() {
+			_, err := callEcho(t.Context(), c, "/held")
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return len(held.all()) == 3 }, 5*time.Second, time.Millisecond)
+	require.Greater(t, unread(), 3*maxHead)
+	require.Less(t, unread(), maxDirect)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := callEcho(ctx, c, "/gone")
+	require.ErrorIs(t, err, context.Canceled)
+	close(hold)
+	calls.Wait()
+	for range 100 {
+		calls.Go(func() {
+			_, err := callEcho(t.Context(), c, "/a")
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	require.Zero(t, unread())
+}
+
 func FuzzAnswer(f *testing.F) {
 	body, err := wire.AppendDelimited(nil, echoAnswer("/a"))
 	require.NoError(f, err)

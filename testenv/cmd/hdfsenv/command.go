@@ -41,6 +41,7 @@ nn, dn1, dn2, …, and kdc with --kerberos.`,
 		orderCommand(&o, "kill", "End a process by SIGKILL", (*testenv.Cluster).Kill),
 		orderCommand(&o, "stop", "Make a process hang, by SIGSTOP", (*testenv.Cluster).Stop),
 		orderCommand(&o, "cont", "End a stop", (*testenv.Cluster).Continue),
+		orderCommand(&o, "upgrade", "Have a DataNode shut down for an upgrade; restart starts it again", (*testenv.Cluster).ShutDownForUpgrade),
 		orderCommand(&o, "restart", "Start a process again, and wait until all work together", (*testenv.Cluster).Restart),
 		safeModeCommand(&o), fsckCommand(&o), callsCommand(&o), runCommand(),
 	)

@@ -35,7 +35,7 @@ func TestCommandsNeedAClusterThatRuns(t *testing.T) {
 }
 
 func TestWrongArgumentsAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"up", "x"}, {"kill"}, {"safemode", "perhaps"}, {"up", "--datanodes=-1"}, {"dance"}} {
+	for _, args := range [][]string{{"up", "x"}, {"kill"}, {"upgrade"}, {"safemode", "perhaps"}, {"up", "--datanodes=-1"}, {"dance"}} {
 		_, err := hdfsenv(t, args...)
 		require.Error(t, err, args)
 		require.NotErrorIs(t, err, testenv.ErrDown, args)
