@@ -17,7 +17,7 @@ func clusterOf(ctx context.Context, uri string, opts hdfsfs.Options) *ops.Cluste
 	d := hdfsfs.Diagnose(ctx, authority, opts)
 	c := &ops.Cluster{
 		Files: d.Files, ConfigErr: d.ConfigErr, Nameservice: d.Authority,
-		Kerberos: d.Kerberos, Protection: d.Protection,
+		Client: string(d.Client), Kerberos: d.Kerberos, Protection: d.Protection,
 		User: d.User, Source: loginSource(opts), Expires: d.Expires, LoginErr: d.LoginErr,
 		ConfigTime: d.ConfigTime, LoginTime: d.LoginTime, NameNodeTime: d.NameNodeTime,
 	}

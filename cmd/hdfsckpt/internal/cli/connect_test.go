@@ -25,9 +25,9 @@ func TestHowHDFSIsReachedComesFromFlagsThenFromTheEnvironment(t *testing.T) {
 		},
 		{
 			"flags",
-			[]string{"--conf-dir=/conf", "--user=u", "--principal=p@R", "--keytab=/k", "--krb5-conf=/c"},
+			[]string{"--conf-dir=/conf", "--client=library", "--user=u", "--principal=p@R", "--keytab=/k", "--krb5-conf=/c"},
 			environment,
-			hdfsfs.Options{ConfDir: "/conf", User: "u", Login: kerberos.Options{Principal: "p@R", Keytab: "/k", Config: "/c"}},
+			hdfsfs.Options{ConfDir: "/conf", Client: hdfsfs.ClientLibrary, User: "u", Login: kerberos.Options{Principal: "p@R", Keytab: "/k", Config: "/c"}},
 		},
 		{
 			"a credential cache instead of the keytab of the environment",

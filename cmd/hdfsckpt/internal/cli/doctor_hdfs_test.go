@@ -35,9 +35,13 @@ func TestDoctorDiagnosesARealHDFS(t *testing.T) {
 	args := []string{"--conf-dir", c.ConfDir(), "--user", "alice", "hdfs://" + c.NameNode() + dir}
 	steps := examine(t, 0, args...)
 	require.Equal(t, []string{filepath.Join(c.ConfDir(), "core-site.xml"), filepath.Join(c.ConfDir(), "hdfs-site.xml")}, steps[report.StepConfiguration].Details[:2])
+	require.Equal(t, "client native", steps[report.StepConfiguration].Details[4])
 	require.Contains(t, steps[report.StepLogin].Details[0], "user alice")
 	require.Equal(t, c.NameNode()+" active", steps[report.StepNameNodes].Details[0])
 	require.Contains(t, steps[report.StepWrite].Details[0], "synced")
+	steps = examine(t, 0, append([]string{"--client", "library"}, args...)...)
+	require.Equal(t, "client library", steps[report.StepConfiguration].Details[4])
+	require.Contains(t, steps[report.StepWrite].Details[0], "replicated")
 	files, err := c.Fsck(t.Context(), dir)
 	require.NoError(t, err)
 	require.NotContains(t, files, probePrefixForTest, "nothing is left behind")
@@ -82,6 +86,7 @@ func TestDoctorDiagnosesARealLogin(t *testing.T) {
 	steps := examine(t, 0, "--principal", "alice@"+alice.Realm, "--keytab", alice.Keytab, url)
 	require.Contains(t, steps[report.StepLogin].Details[0], "alice@"+alice.Realm+" by keytab "+alice.Keytab+", until 20")
 	require.Contains(t, steps[report.StepConfiguration].Details[3], "Kerberos, data transfer with protection authentication")
+	require.Equal(t, "client library", steps[report.StepConfiguration].Details[4])
 
 	steps = examine(t, 3, url)
 	require.Equal(t, report.StepFailed, steps[report.StepLogin].Status, "there is no ticket")

@@ -27,8 +27,8 @@ import (
 // healthyCluster is an HDFS in which all is well.
 func healthyCluster() *ops.Cluster {
 	return &ops.Cluster{
-		Files:       []string{"/etc/hadoop/conf/core-site.xml", "/etc/hadoop/conf/hdfs-site.xml"},
-		Nameservice: "ns1",
+		Files:  []string{"/etc/hadoop/conf/core-site.xml", "/etc/hadoop/conf/hdfs-site.xml"},
+		Client: "library", Nameservice: "ns1",
 		NameNodes: []ops.NameNode{
 			{Address: "nn1.example.com:8020", State: ops.Standby, Err: errors.New("StandbyException: Operation category READ is not supported in state standby")},
 			{Address: "nn2.example.com:8020", State: ops.Active},
@@ -106,7 +106,7 @@ func TestDoctorFindsAnHDFSHealthy(t *testing.T) {
 	require.Empty(t, disk.OpenFiles())
 
 	simple := healthyCluster()
-	simple.Kerberos, simple.Protection, simple.User, simple.Files = false, "", "alice", nil
+	simple.Client, simple.Kerberos, simple.Protection, simple.User, simple.Files = "native", false, "", "alice", nil
 	r.onHDFS(simple)
 	require.Equal(t, 0, r.golden("doctor-hdfs-simple.txt", "doctor", "hdfs://ns1/").code)
 }

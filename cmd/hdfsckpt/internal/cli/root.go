@@ -96,6 +96,9 @@ func (f globalFlags) check() error {
 	if f.timeout < 0 {
 		return report.UsageProblem(fmt.Sprintf("--timeout is %v: it must not be negative", f.timeout), "")
 	}
+	if err := f.access.check(); err != nil {
+		return err
+	}
 	uri, name, err := core.SplitQualified(withSlash(f.fs))
 	if err != nil || uri == "" || name != "/" {
 		return report.UsageProblem(fmt.Sprintf("--fs is %q: it must be the URL of a file system, such as hdfs://ns1, without a path", f.fs), "")

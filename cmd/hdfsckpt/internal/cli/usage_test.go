@@ -47,6 +47,7 @@ func TestWrongCommandLinesExitWith2AndSayWhatIsRight(t *testing.T) {
 		{"ls --fs hdfs://ns1 a/b", `"a/b" is relative, which only local paths may be`},
 		{"ls hdfs:a", `"hdfs:a" is no URL of a path`},
 		{"ls a:b/c", `"a:b/c" is no URL of a path`},
+		{"ls --client java hdfs://nn/a", "--client is \"java\": it must be native or library"},
 		{"ls --timeout -1s /a", "--timeout is -1s: it must not be negative"},
 		{"ls --timeout 5 /a", `invalid argument "5" for "--timeout" flag`},
 	} {

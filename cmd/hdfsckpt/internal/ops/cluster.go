@@ -14,6 +14,8 @@ type Cluster struct {
 	// Files are those of the configuration, in the order of reading. ConfigErr tells why it is of no use.
 	Files     []string
 	ConfigErr error
+	// Client is the code that talks to it.
+	Client string
 	// Nameservice is the authority of the URL; NameNodes are its addresses.
 	Nameservice string
 	NameNodes   []NameNode
@@ -99,7 +101,7 @@ func (c *Cluster) configuration() []string {
 		}
 		addresses += n.Address
 	}
-	return append(details, fmt.Sprintf("%s is %s", c.Nameservice, addresses), security)
+	return append(details, fmt.Sprintf("%s is %s", c.Nameservice, addresses), security, "client "+c.Client)
 }
 
 func (c *Cluster) login() []string {

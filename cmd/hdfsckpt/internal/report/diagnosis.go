@@ -109,7 +109,7 @@ var diagnoses = []*diagnosis{
 		hint:  "if the address in the message is one of an inner network, set dfs.client.use.datanode.hostname to true; else look at firewalls and at the DataNode's log",
 	},
 	{
-		texts: []string{"not a packet of Hadoop's RPC"}, kind: Unavailable,
+		texts: []string{"not a packet of Hadoop's RPC", "does the port serve Hadoop RPC?"}, kind: Unavailable,
 		plain: "what answers at the address is not the RPC of a NameNode", hint: "8020 or 9000 is the port as a rule; 9870 is that of the web page",
 	},
 	{
