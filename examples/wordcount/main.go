@@ -142,14 +142,18 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.IntVar(&opts.Kills, "kills", 6, "how many times a process is killed, at least 5")
 	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the kills; 0 takes a new one, which is printed")
 	flags.StringVar(&opts.Dir, "dir", "", "`directory` to work in, a URL (hdfs://…) or a path; by default a temporary one")
-	flags.Func("disturb", "`command` to run at a random moment beside the kills, such as one that kills a server; may be repeated", func(text string) error {
-		command := strings.Fields(text)
-		if len(command) == 0 {
-			return errors.New("no command")
+	disturb := func(endured bool) func(string) error {
+		return func(text string) error {
+			command := strings.Fields(text)
+			if len(command) == 0 {
+				return errors.New("no command")
+			}
+			opts.Disturbances = append(opts.Disturbances, demo.Disturbance{Command: command, Endured: endured})
+			return nil
 		}
-		opts.Disturbances = append(opts.Disturbances, command)
-		return nil
-	})
+	}
+	flags.Func("disturb", "`command` to run at a random moment beside the kills, such as one that kills a server; may be repeated", disturb(false))
+	flags.Func("endure", "a `command` like those of --disturb, for which no checkpoint may fail", disturb(true))
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

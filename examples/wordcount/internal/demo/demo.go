@@ -36,8 +36,8 @@ type Options struct {
 	Seed  uint64
 	// Dir is where the checkpoints go, a URL or a path; "" is the temporary directory. Nothing is left behind there.
 	Dir string
-	// Disturbances are command lines, each of which is run once, in this order, between the kills.
-	Disturbances [][]string
+	// Disturbances are run once each, in this order, between the kills.
+	Disturbances []Disturbance
 	Out          io.Writer
 }
 
@@ -76,7 +76,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 		return fmt.Errorf("the result is WRONG: %w", err)
 	}
 	fmt.Fprintf(opts.Out, "the counts of all %d words are exactly right\n", len(counted))
-	return s.tally.enough(opts.Kills, len(opts.Disturbances))
+	return errors.Join(s.tally.enough(opts.Kills, len(opts.Disturbances)), s.tally.endured())
 }
 
 // workDir makes a directory of its own below parent and returns its URL and what removes it.

@@ -11,10 +11,24 @@ import (
 	"time"
 )
 
+// Disturbance is a command line that disturbs what the job runs on.
+type Disturbance struct {
+	Command []string
+	// Endured: no checkpoint may be lost by it.
+	Endured bool
+}
+
+func (d Disturbance) String() string {
+	if d.Command == nil {
+		return "no disturbance"
+	}
+	return strings.Join(d.Command, " ")
+}
+
 // disturber runs commands, one after the other, beside the job.
 type disturber struct {
-	commands [][]string // still to be run
-	current  string
+	commands []Disturbance // still to be run
+	current  Disturbance   // the last one that was begun
 	out      io.Writer
 
 	running sync.WaitGroup
@@ -33,8 +47,9 @@ func (d *disturber) next(ctx context.Context) bool {
 	if d.busy || len(d.commands) == 0 {
 		return false
 	}
-	args := d.commands[0]
-	d.commands, d.busy, d.current = d.commands[1:], true, strings.Join(args, " ")
+	d.current = d.commands[0]
+	d.commands, d.busy = d.commands[1:], true
+	this, args := d.current, d.current.Command
 	d.running.Go(func() {
 		begin := time.Now()
 		// It outlives the life of the job in which it began.
@@ -43,11 +58,11 @@ func (d *disturber) next(ctx context.Context) bool {
 		defer d.mu.Unlock()
 		d.busy = false
 		if err != nil {
-			d.failure = errors.Join(d.failure, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out))
+			d.failure = errors.Join(d.failure, fmt.Errorf("%s: %w: %s", this, err, out))
 			return
 		}
 		d.ended++
-		fmt.Fprintf(d.out, "done in %.1f s: %s\n%s", time.Since(begin).Seconds(), strings.Join(args, " "), out)
+		fmt.Fprintf(d.out, "done in %.1f s: %s\n%s", time.Since(begin).Seconds(), this, out)
 	})
 	return true
 }

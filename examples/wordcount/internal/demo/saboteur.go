@@ -130,7 +130,7 @@ func (s *saboteur) watch(ctx context.Context, stdout io.Reader, killJob func()) 
 			if !more {
 				return pointer, nil
 			}
-			s.tally.note(event)
+			s.tally.note(event, s.disturb.current)
 			switch event.Event {
 			case "worker":
 				s.meet(event)
@@ -179,6 +179,7 @@ func (s *saboteur) kill(killJob func()) {
 	s.left--
 	if s.left%2 == 0 {
 		s.tally.jobKills++
+		s.tally.lossesDue = 0
 		before := s.workers
 		killJob()
 		s.killWorkers()
@@ -191,6 +192,7 @@ func (s *saboteur) kill(killJob func()) {
 		return
 	}
 	s.tally.workerKills++
+	s.tally.lossesDue++
 	victim := s.random.IntN(s.workers)
 	fmt.Fprintf(s.opts.Out, "kill -9 of worker %d after %d checkpoints\n", victim, s.tally.checkpoints)
 	s.mu.Lock()

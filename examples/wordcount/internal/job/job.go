@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,30 @@ type Event struct {
 	Position int64  `json:"position,omitempty"`
 	End      int64  `json:"end,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	Cause    Cause  `json:"cause,omitempty"` // of aborted and failed
+}
+
+// Cause is what a checkpoint or an attempt has failed for.
+type Cause string
+
+// The causes.
+const (
+	OfProcess  Cause = "process"  // the coordinator or a worker has ended
+	OfSubsumed Cause = "subsumed" // a newer checkpoint was faster
+	OfStorage  Cause = "storage"  // something could not be written or read
+)
+
+// causeOf tells why a checkpoint was aborted. What is not known to be something else is a failure of the storage.
+func causeOf(a coordinator.Aborted) Cause {
+	switch {
+	case errors.Is(a.Reason, core.ErrUnavailable):
+		return OfStorage
+	case a.Repeated, errors.Is(a.Reason, errWorkerLost), errors.Is(a.Reason, fs.ErrClosed), errors.Is(a.Reason, context.Canceled):
+		return OfProcess
+	case errors.Is(a.Reason, coordinator.ErrSubsumed):
+		return OfSubsumed
+	}
+	return OfStorage
 }
 
 // JobID is the id under which every run of the job finds its checkpoints.
@@ -91,7 +116,11 @@ func Run(ctx context.Context, opts Options) (string, error) {
 		if j.failed.Add(1) == maxAttempts {
 			return "", fmt.Errorf("gave up after %d attempts without a checkpoint: %w", maxAttempts, err)
 		}
-		j.emit(Event{Event: "failed", Reason: err.Error()})
+		cause := OfProcess
+		if unavailable {
+			cause = OfStorage
+		}
+		j.emit(Event{Event: "failed", Reason: err.Error(), Cause: cause})
 		if unavailable {
 			if err := pause(ctx); err != nil {
 				return "", err
@@ -137,7 +166,7 @@ func (j *Job) attempt(ctx context.Context) (pointer string, err error) {
 		Send:        crew.trigger,
 		OnCommitted: j.committed,
 		OnAborted: func(_ context.Context, a coordinator.Aborted) {
-			j.emit(Event{Event: "aborted", ID: a.ID, Reason: a.Reason.Error()})
+			j.emit(Event{Event: "aborted", ID: a.ID, Reason: a.Reason.Error(), Cause: causeOf(a)})
 		},
 		TolerableFailures: coordinator.UnlimitedFailures,
 	})
