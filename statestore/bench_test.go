@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/localfs"
 	"github.com/hdfsckpt/hdfsckpt/statestore"
+	"github.com/hdfsckpt/hdfsckpt/statestore/codec"
 )
 
 // The rows are those of Spark for a key of one long and a value of one binary of 84 bytes, which do not compress.
@@ -124,42 +127,65 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
+// BenchmarkLoad loads a version of a million keys: from a snapshot as we write it, or from one as Spark does, compressed
+// throughout, in another order and without our footer.
 func BenchmarkLoad(b *testing.B) {
 	const n = 1_000_000
-	for _, deltas := range []int64{0, 10} {
-		b.Run(fmt.Sprintf("keys=%d/deltas=%d", n, deltas), func(b *testing.B) {
-			dir := b.TempDir()
-			s := localStore(b, dir, false, statestore.Options{})
-			fill(b, s, n)
-			require.NoError(b, s.Snapshot(context.Background(), 1))
-			r := rand.New(rand.NewPCG(3, 3))
-			for v := range deltas {
-				changeKeys(b, s, v+1, n, r)
-			}
-			require.NoError(b, s.Close())
-			runtime.GC()
-			report := reportCPU(b)
-			for b.Loop() {
-				s := localStore(b, dir, false, statestore.Options{ReadOnly: true})
-				view, err := s.Load(context.Background(), 1+deltas)
-				if err != nil {
-					b.Fatal(err)
+	for _, writer := range []string{"ours", "sparks"} {
+		for _, deltas := range []int64{0, 10} {
+			b.Run(fmt.Sprintf("keys=%d/deltas=%d/of=%s", n, deltas, writer), func(b *testing.B) {
+				dir := b.TempDir()
+				s := localStore(b, dir, false, statestore.Options{})
+				fill(b, s, n)
+				if writer == "ours" {
+					require.NoError(b, s.Snapshot(context.Background(), 1))
+				} else {
+					snapshotAsSpark(b, filepath.Join(dir, "0", "0", "1.snapshot"), n)
 				}
-				require.EqualValues(b, n, view.Len())
-				require.NoError(b, view.Close())
+				r := rand.New(rand.NewPCG(3, 3))
+				for v := range deltas {
+					changeKeys(b, s, v+1, n, r)
+				}
 				require.NoError(b, s.Close())
-			}
-			report()
-		})
+				runtime.GC()
+				report := reportCPU(b)
+				for b.Loop() {
+					s := localStore(b, dir, false, statestore.Options{ReadOnly: true})
+					view, err := s.Load(context.Background(), 1+deltas)
+					if err != nil {
+						b.Fatal(err)
+					}
+					require.EqualValues(b, n, view.Len())
+					require.NoError(b, view.Close())
+					require.NoError(b, s.Close())
+				}
+				report()
+			})
+		}
 	}
+}
+
+// snapshotAsSpark writes the rows of fill in the order of a hash map.
+func snapshotAsSpark(b *testing.B, name string, n int) {
+	b.Helper()
+	file, err := os.Create(name)
+	require.NoError(b, err)
+	w, err := codec.NewWriter(file, codec.Snapshot, codec.WriterOptions{NoFooter: true, AlwaysCompress: true})
+	require.NoError(b, err)
+	key, value, r := make([]byte, benchKeyLen), make([]byte, benchValueLen), rand.New(rand.NewPCG(1, 1))
+	for _, i := range r.Perm(n) {
+		require.NoError(b, w.Put(benchKey(key, i), benchValue(value, r)))
+	}
+	require.NoError(b, w.Close())
+	require.NoError(b, file.Close())
 }
 
 func BenchmarkSnapshot(b *testing.B) {
 	const n = 1_000_000
-	for _, fsync := range []bool{false, true} {
-		b.Run(fmt.Sprintf("keys=%d/fsync=%v", n, fsync), func(b *testing.B) {
+	for _, c := range []struct{ fsync, always bool }{{false, false}, {true, false}, {false, true}} {
+		b.Run(fmt.Sprintf("keys=%d/fsync=%v/always-compress=%v", n, c.fsync, c.always), func(b *testing.B) {
 			dir := b.TempDir()
-			s := localStore(b, dir, fsync, statestore.Options{})
+			s := localStore(b, dir, c.fsync, statestore.Options{AlwaysCompress: c.always})
 			fill(b, s, n)
 			fsys, err := localfs.Open(dir, localfs.Options{UnsafeNoFsync: true})
 			require.NoError(b, err)
@@ -168,6 +194,9 @@ func BenchmarkSnapshot(b *testing.B) {
 			for b.Loop() {
 				require.NoError(b, s.Snapshot(context.Background(), 1))
 				b.StopTimer()
+				info, err := fsys.Stat(context.Background(), dir+"/0/0/1.snapshot")
+				require.NoError(b, err)
+				b.ReportMetric(float64(info.Size)/1e6, "file-MB")
 				require.NoError(b, fsys.Remove(context.Background(), dir+"/0/0/1.snapshot"))
 				b.StartTimer()
 			}

@@ -23,6 +23,10 @@ type Options struct {
 	Compression codec.Compression
 	// CompressionLevel of zstd, 1 to 22. 0 is 1, as Spark.
 	CompressionLevel int
+	// AlwaysCompress compresses whatever the data. Without it blocks of an lz4 snapshot that would lose less than 30 % are stored
+	// as they are: a file of such data is up to 43 % larger, takes less than half of the processor time to write, and loads
+	// faster. Set it where space, or the way to the storage, is what is short.
+	AlwaysCompress bool
 	// RowChecksum: rows have checksums, as with spark.sql.streaming.stateStore.rowChecksum.enabled. It must be what the offset
 	// log of the query pins; every row is then verified whenever it is read. A load of files that are otherwise is fs.ErrInvalid.
 	RowChecksum bool
@@ -173,8 +177,8 @@ func (o Options) parallelism(size int64) int {
 
 func (o Options) writer(name string, size int64) codec.WriterOptions {
 	return codec.WriterOptions{
-		Name: name, Compression: o.Compression, Level: o.CompressionLevel, RowChecksum: o.RowChecksum, NoFooter: o.NoFooter,
-		MaxBytes: o.MaxBytes, Parallelism: o.parallelism(size),
+		Name: name, Compression: o.Compression, Level: o.CompressionLevel, AlwaysCompress: o.AlwaysCompress, RowChecksum: o.RowChecksum,
+		NoFooter: o.NoFooter, MaxBytes: o.MaxBytes, Parallelism: o.parallelism(size),
 	}
 }
 

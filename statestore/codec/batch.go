@@ -54,6 +54,9 @@ func (r *Reader) NextBatch(b *Batch) error {
 func (r *Reader) batchBlock(b *Batch) error {
 	c := &r.in.c
 	b.Content = c.block
+	if !r.in.opts.RowChecksum && r.from == nil {
+		r.skim(b)
+	}
 	for {
 		rec, n := r.whole(c.block)
 		if n == 0 {
@@ -69,6 +72,26 @@ func (r *Reader) batchBlock(b *Batch) error {
 			b.Offsets = append(b.Offsets, uint32(at))
 		}
 	}
+}
+
+// skim takes the puts that the current block begins with, where nothing but lengths has to be looked at.
+func (r *Reader) skim(b *Batch) {
+	c := &r.in.c
+	block, at := c.block, 0
+	for len(block)-at >= 8 {
+		keyLen := int64(int32(binary.BigEndian.Uint32(block[at:])))
+		if keyLen < 0 || keyLen > int64(c.limit) || keyLen+8 > int64(len(block)-at) {
+			break
+		}
+		valueLen := int64(int32(binary.BigEndian.Uint32(block[at+4+int(keyLen):])))
+		if valueLen < 0 || valueLen > int64(c.limit) || keyLen+8+valueLen > int64(len(block)-at) {
+			break
+		}
+		b.Offsets = append(b.Offsets, uint32(at))
+		at += int(8 + keyLen + valueLen)
+	}
+	c.block = block[at:]
+	r.in.puts += int64(len(b.Offsets))
 }
 
 // batchOne takes the next record, which lies in more than one block, or is the end.

@@ -17,7 +17,7 @@ func BlockLengths(b []byte) []int {
 	if err != nil {
 		panic(err)
 	}
-	d, err := newDecoder(newSource(bytes.NewReader(b), int64(len(b)), nil), c, ReaderOptions{}, false)
+	d, err := newDecoder(newSource(bytes.NewReader(b), int64(len(b)), nil, false), c, ReaderOptions{}, false)
 	if err != nil {
 		panic(err)
 	}
@@ -67,7 +67,7 @@ func DecodeZstd(b []byte, byFrame bool) (content []byte, known bool, err error) 
 	for at := 0; at < len(b); at += footerChunk {
 		footer.ChunkSums = append(footer.ChunkSums, core.CRC32C(b[at:min(len(b), at+footerChunk)]))
 	}
-	s := newSource(bytes.NewReader(b), int64(len(b)), footer)
+	s := newSource(bytes.NewReader(b), int64(len(b)), footer, false)
 	z, err := newZstdFraming(s, 1)
 	if err != nil || z == nil {
 		return nil, false, err

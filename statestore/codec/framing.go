@@ -9,16 +9,18 @@ import (
 type frame struct {
 	off     int64 // in the file
 	payload []byte
+	own     []byte // memory for payloads
+	stored  bool   // the payload is the content
 	rawLen  int
-	method  byte
 	sum     uint32
 }
 
 // framing splits the codec's stream into frames and decodes them. scan is for one goroutine, decode for many.
 type framing interface {
-	// scan reads the next frame, reusing f.payload. io.EOF is the clean end of the stream.
+	// scan reads the next frame, reusing f. io.EOF is the clean end of the stream.
 	scan(s *source, f *frame) error
-	// decode returns the content of the frame, in dst if that is large enough. It checks lengths before it allocates.
+	// decode returns the content of the frame: the payload if that is stored, else in dst if that is large enough. It checks
+	// lengths before it allocates.
 	decode(dst []byte, f *frame) ([]byte, error)
 }
 
@@ -50,17 +52,17 @@ func newDecoder(s *source, c Compression, opts ReaderOptions, resumed bool) (blo
 				return nil, err
 			}
 			if z != nil {
-				return newParallelDecoder(s, z, opts.Parallelism, opts.Keep), nil
+				return newParallelDecoder(s, z, opts.Parallelism), nil
 			}
 		}
 		return newZstdDecoder(s, opts.MaxWindow, opts.Keep)
 	default:
-		return &plainDecoder{s: s, keep: opts.Keep}, nil
+		return &plainDecoder{s}, nil
 	}
 	if opts.Parallelism > 1 {
-		return newParallelDecoder(s, f, opts.Parallelism, opts.Keep), nil
+		return newParallelDecoder(s, f, opts.Parallelism), nil
 	}
-	return &serialDecoder{s: s, framing: f, keep: opts.Keep}, nil
+	return &serialDecoder{s: s, framing: f}, nil
 }
 
 type serialDecoder struct {
@@ -68,7 +70,6 @@ type serialDecoder struct {
 	framing framing
 	frame   frame
 	raw     []byte
-	keep    bool
 }
 
 func (d *serialDecoder) next() ([]byte, error) {
@@ -79,8 +80,8 @@ func (d *serialDecoder) next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.keep {
-		d.raw = raw[:cap(raw)]
+	if !d.s.keep && !d.frame.stored {
+		d.raw = raw
 	}
 	return raw, nil
 }
@@ -89,10 +90,7 @@ func (d *serialDecoder) off() int64 { return d.frame.off }
 func (d *serialDecoder) close()     {}
 
 // plainDecoder is for None: the chunks of the source are the blocks.
-type plainDecoder struct {
-	s    *source
-	keep bool
-}
+type plainDecoder struct{ s *source }
 
 func (d *plainDecoder) next() ([]byte, error) {
 	if err := d.s.fill(); err != nil {
@@ -100,8 +98,8 @@ func (d *plainDecoder) next() ([]byte, error) {
 	}
 	block := d.s.buf[d.s.r:]
 	d.s.r = len(d.s.buf)
-	if d.keep {
-		d.s.hold = nil // the source reads the next chunk into other memory
+	if d.s.keep {
+		d.s.lent = true
 	}
 	return block, nil
 }

@@ -133,6 +133,7 @@ func FuzzFooter(f *testing.F) {
 func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte("some content, some content, some content"), uint8(0), 100)
 	f.Add(make([]byte, 70_000), uint8(2), 65535)
+	f.Add([]byte(noise(seeded(f), 20_000)), uint8(0), 0) // in blocks of 64 bytes: some are stored
 	f.Fuzz(func(t *testing.T, b []byte, c uint8, blockSize int) {
 		opts := codec.WriterOptions{Compression: codec.Compression(c % 5), BlockSize: 64 + (blockSize&0x7fffffff)%65472}
 		n := len(b) / 3
@@ -140,6 +141,15 @@ func FuzzRoundTrip(f *testing.F) {
 		got, err := read(write(t, codec.Delta, opts, records), codec.Delta, codec.ReaderOptions{})
 		require.NoError(t, err)
 		require.Equal(t, records, got)
+
+		file := write(t, codec.Snapshot, opts, records[:1])
+		opts.Parallelism = 2
+		require.True(t, bytes.Equal(file, write(t, codec.Snapshot, opts, records[:1])))
+		for _, parallelism := range []int{0, 2} {
+			got, err = readBatches(file, codec.ReaderOptions{Parallelism: parallelism, Keep: true})
+			require.NoError(t, err)
+			require.Equal(t, records[:1], got)
+		}
 	})
 }
 

@@ -124,7 +124,7 @@ func (in *input) open(at io.ReaderAt, size int64) error {
 				fs.ErrInvalid, onOff(footer.RowChecksum), onOff(in.opts.RowChecksum))
 		}
 	}
-	in.footer, in.src = footer, newSource(at, end, footer)
+	in.footer, in.src = footer, newSource(at, end, footer, in.opts.Keep)
 	if err := in.src.fill(); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"slices"
 
 	"github.com/pierrec/lz4/v4"
 )
@@ -65,12 +66,13 @@ func (l *lz4Framing) parse(s *source, f *frame) (end bool, err error) {
 		return false, corrupt(f.off, "no lz4 block begins here")
 	}
 	token := h[8]
-	f.method, f.sum = token&0xf0, binary.LittleEndian.Uint32(h[17:])
+	method := token & 0xf0
+	f.stored, f.sum = method == lz4Stored, binary.LittleEndian.Uint32(h[17:])
 	n, rawLen := int64(int32(binary.LittleEndian.Uint32(h[9:]))), int64(int32(binary.LittleEndian.Uint32(h[13:])))
 	switch {
-	case f.method != lz4Stored && f.method != lz4Compressed:
-		return false, corrupt(f.off, "lz4 method %#x", f.method)
-	case n < 0, rawLen < 0, rawLen > 1<<(10+token&0x0f), (n == 0) != (rawLen == 0), f.method == lz4Stored && n != rawLen:
+	case !f.stored && method != lz4Compressed:
+		return false, corrupt(f.off, "lz4 method %#x", method)
+	case n < 0, rawLen < 0, rawLen > 1<<(10+token&0x0f), (n == 0) != (rawLen == 0), f.stored && n != rawLen:
 		return false, corrupt(f.off, "an lz4 block of %d bytes with %d bytes of content, level %d", n, rawLen, token&0x0f)
 	case rawLen > n*lz4MaxRatio:
 		return false, corrupt(f.off, "an lz4 block of %d bytes cannot hold %d", n, rawLen)
@@ -81,16 +83,16 @@ func (l *lz4Framing) parse(s *source, f *frame) (end bool, err error) {
 	if n == 0 {
 		return true, nil
 	}
-	f.payload, err = s.readPayload(f.payload, n, f.off)
-	return false, err
+	return false, s.readPayload(f, n)
 }
 
 func (*lz4Framing) decode(dst []byte, f *frame) ([]byte, error) {
-	raw := grow(dst, f.rawLen)
-	if f.method == lz4Stored {
-		copy(raw, f.payload)
-	} else if n, err := lz4.UncompressBlock(f.payload, raw); err != nil || n != f.rawLen {
-		return nil, corrupt(f.off, "the lz4 block does not decompress to its %d bytes", f.rawLen)
+	raw := f.payload
+	if !f.stored {
+		raw = grow(dst, f.rawLen)
+		if n, err := lz4.UncompressBlock(f.payload, raw); err != nil || n != f.rawLen {
+			return nil, corrupt(f.off, "the lz4 block does not decompress to its %d bytes", f.rawLen)
+		}
 	}
 	if sum := xxh32(raw, lz4Seed) & lz4SumMask; sum != f.sum {
 		return nil, corrupt(f.off, "checksum of the lz4 block: stored %08x, computed %08x", f.sum, sum)
@@ -108,27 +110,33 @@ type lz4Encoder struct {
 
 func (e *lz4Encoder) encode(dst, raw []byte) ([]byte, error) {
 	at := len(dst)
-	dst = append(dst, lz4Magic...)
-	dst = append(dst, make([]byte, lz4HeaderLen-len(lz4Magic))...)
+	dst = slices.Grow(dst, lz4HeaderLen+len(raw))
+	block := dst[at : at+lz4HeaderLen+len(raw)]
 	// One byte less than the content: what does not get smaller is stored, as lz4-java does.
-	room := len(dst) + len(raw) - 1
-	if cap(dst) < room {
-		dst = append(make([]byte, 0, room+1), dst...)
-	}
-	method := byte(lz4Compressed)
-	n, err := e.c.CompressBlock(raw, dst[at+lz4HeaderLen:room])
+	n, err := e.c.CompressBlock(raw, block[lz4HeaderLen:len(block)-1])
 	if err != nil || n == 0 {
-		method, n = lz4Stored, len(raw)
-		dst = append(dst, raw...)
-	} else {
-		dst = dst[:at+lz4HeaderLen+n]
+		copy(block[lz4HeaderLen:], raw)
+		e.store(block)
+		return dst[:at+len(block)], nil
 	}
-	h := dst[at:]
-	h[8] = method | e.level
-	binary.LittleEndian.PutUint32(h[9:], uint32(n))
-	binary.LittleEndian.PutUint32(h[13:], uint32(len(raw)))
-	binary.LittleEndian.PutUint32(h[17:], xxh32(raw, lz4Seed)&lz4SumMask)
-	return dst, nil
+	e.header(block, lz4Compressed, n, raw)
+	return dst[:at+lz4HeaderLen+n], nil
+}
+
+func (*lz4Encoder) gap() int { return lz4HeaderLen }
+
+func (e *lz4Encoder) store(block []byte) {
+	raw := block[lz4HeaderLen:]
+	e.header(block, lz4Stored, len(raw), raw)
+}
+
+// header writes the header of a block whose payload has n bytes.
+func (e *lz4Encoder) header(block []byte, method byte, n int, raw []byte) {
+	copy(block, lz4Magic)
+	block[8] = method | e.level
+	binary.LittleEndian.PutUint32(block[9:], uint32(n))
+	binary.LittleEndian.PutUint32(block[13:], uint32(len(raw)))
+	binary.LittleEndian.PutUint32(block[17:], xxh32(raw, lz4Seed)&lz4SumMask)
 }
 
 // lz4End is the block that ends a stream.

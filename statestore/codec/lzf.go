@@ -33,29 +33,27 @@ func (lzfFraming) scan(s *source, f *frame) error {
 			return corrupt(f.off, "no lzf chunk begins here")
 		}
 		n := int64(binary.BigEndian.Uint16(header[3:]))
-		f.method, f.rawLen = header[2], int(n)
-		if f.method == lzfCompressed {
+		f.stored, f.rawLen = header[2] == lzfStored, int(n)
+		if !f.stored {
 			if err := s.readFull(header[lzfHeaderLen:]); err != nil {
 				return headerError(err, f.off, "the end of an lzf header")
 			}
 			f.rawLen = int(binary.BigEndian.Uint16(header[5:]))
 		}
-		var err error
-		if f.payload, err = s.readPayload(f.payload, n, f.off); err != nil {
+		if err := s.readPayload(f, n); err != nil {
 			return headerError(err, f.off, "the end of an lzf chunk")
 		}
-		if f.rawLen > 0 || f.method == lzfCompressed {
+		if f.rawLen > 0 || !f.stored {
 			return nil
 		}
 	}
 }
 
 func (lzfFraming) decode(dst []byte, f *frame) ([]byte, error) {
-	raw := grow(dst, f.rawLen)
-	if f.method == lzfStored {
-		copy(raw, f.payload)
-		return raw, nil
+	if f.stored {
+		return f.payload, nil
 	}
+	raw := grow(dst, f.rawLen)
 	if !lzfDecompress(raw, f.payload) {
 		return nil, corrupt(f.off, "the lzf chunk does not decompress to its %d bytes", f.rawLen)
 	}

@@ -1,251 +1,139 @@
 package codec
 
-import (
-	"sync"
+import "sync"
 
-	"github.com/klauspost/compress/zstd"
-)
-
-// parallelDecoder reads frames in one goroutine and decodes them in others; next gives them out in order. At most
-// 2 × workers frames are in memory.
+// parallelDecoder reads frames in one goroutine and decodes them in others, several at once; next gives them out in order.
+// At most 2 × workers batches are in memory.
 type parallelDecoder struct {
-	ordered chan *decodeJob // in the order of the file; closed after the job with an error
-	free    chan *decodeJob
+	ordered chan *frameBatch // in the order of the file; closed after the batch with an error
+	free    chan *frameBatch
 	stop    chan struct{}
 	running sync.WaitGroup
-	current *decodeJob
+	current *frameBatch // its first used frames were given out
+	used    int
 	err     error
 }
 
-type decodeJob struct {
-	frame frame
-	raw   []byte // as large as it has become
-	out   []byte
-	err   error
-	done  chan struct{}
+// batchBytes is how much content of frames is decoded at once, at least: less would not be worth handing it over.
+const batchBytes = 256 << 10
+
+// frameBatch is some frames, and what they contain as far as there is no error.
+type frameBatch struct {
+	frames []*decodedFrame
+	n      int // that are used
+	err    error
+	done   chan struct{}
 }
 
-func newParallelDecoder(s *source, f framing, workers int, keep bool) *parallelDecoder {
+type decodedFrame struct {
+	frame
+	raw []byte // memory for content
+	out []byte
+}
+
+func newParallelDecoder(s *source, f framing, workers int) *parallelDecoder {
 	depth := 2 * workers
 	d := &parallelDecoder{
-		ordered: make(chan *decodeJob, depth),
-		free:    make(chan *decodeJob, depth),
+		ordered: make(chan *frameBatch, depth),
+		free:    make(chan *frameBatch, depth),
 		stop:    make(chan struct{}),
 	}
 	for range depth {
-		d.free <- &decodeJob{done: make(chan struct{}, 1)}
+		d.free <- &frameBatch{done: make(chan struct{}, 1)}
 	}
-	work := make(chan *decodeJob, depth)
+	work := make(chan *frameBatch, depth)
 	d.running.Go(func() { d.scan(s, f, work) })
 	for range workers {
 		d.running.Go(func() {
-			for job := range work {
-				job.out, job.err = f.decode(job.raw, &job.frame)
-				if job.err == nil && !keep {
-					job.raw = job.out[:cap(job.out)]
-				}
-				job.done <- struct{}{}
+			for b := range work {
+				b.decode(f, s.keep)
+				b.done <- struct{}{}
 			}
 		})
 	}
 	return d
 }
 
-func (d *parallelDecoder) scan(s *source, f framing, work chan<- *decodeJob) {
+func (d *parallelDecoder) scan(s *source, f framing, work chan<- *frameBatch) {
 	defer close(work)
 	defer close(d.ordered)
 	for {
-		var job *decodeJob
+		var b *frameBatch
 		select {
-		case job = <-d.free:
+		case b = <-d.free:
 		case <-d.stop:
 			return
 		}
-		err := f.scan(s, &job.frame)
-		if err != nil {
-			job.err = err
-			job.done <- struct{}{}
-			d.ordered <- job // both channels have room for all jobs
+		b.scan(s, f)
+		last := b.err != nil
+		work <- b // both channels have room for all batches
+		d.ordered <- b
+		if last {
 			return
 		}
-		work <- job
-		d.ordered <- job
+	}
+}
+
+// scan reads the batch's frames.
+func (b *frameBatch) scan(s *source, f framing) {
+	b.n = 0
+	for content := 0; content < batchBytes; {
+		if b.n == len(b.frames) {
+			b.frames = append(b.frames, &decodedFrame{})
+		}
+		next := &b.frames[b.n].frame
+		if b.err = f.scan(s, next); b.err != nil {
+			return
+		}
+		b.n++
+		content += max(next.rawLen, len(next.payload))
+	}
+}
+
+// decode decodes the batch's frames up to the first that is damaged.
+func (b *frameBatch) decode(f framing, keep bool) {
+	for i, d := range b.frames[:b.n] {
+		var err error
+		if d.out, err = f.decode(d.raw, &d.frame); err != nil {
+			b.n, b.err = i, err
+			return
+		}
+		if !keep && !d.stored {
+			d.raw = d.out
+		}
 	}
 }
 
 func (d *parallelDecoder) next() ([]byte, error) {
-	if d.err != nil {
-		return nil, d.err
+	for d.err == nil {
+		if b := d.current; b != nil {
+			if d.used < b.n {
+				d.used++
+				return b.frames[d.used-1].out, nil
+			}
+			if d.err = b.err; d.err != nil {
+				break
+			}
+			d.free <- b
+		}
+		d.current, d.used = <-d.ordered, 0
+		<-d.current.done
 	}
-	if d.current != nil {
-		d.free <- d.current
-	}
-	d.current = <-d.ordered
-	<-d.current.done
-	if d.err = d.current.err; d.err != nil {
-		return nil, d.err
-	}
-	return d.current.out, nil
+	return nil, d.err
 }
 
 func (d *parallelDecoder) off() int64 {
-	if d.current == nil {
+	switch b := d.current; {
+	case b == nil || len(b.frames) == 0:
 		return 0
+	case d.err != nil:
+		return b.frames[min(b.n, len(b.frames)-1)].off
+	default:
+		return b.frames[max(d.used, 1)-1].off
 	}
-	return d.current.frame.off
 }
 
 func (d *parallelDecoder) close() {
 	close(d.stop)
 	d.running.Wait()
-}
-
-// blockEncoder appends the framed form of raw to dst. One encoder is for one goroutine.
-type blockEncoder interface {
-	encode(dst, raw []byte) ([]byte, error)
-}
-
-// The encoders' tables are large beside a small delta, so they are used again.
-var (
-	lz4Encoders, lzfEncoders sync.Pool
-	zstdEncoders             [zstd.SpeedBestCompression + 1]sync.Pool
-)
-
-func newBlockEncoder(c Compression, blockSize, level int) (blockEncoder, error) {
-	switch c {
-	case LZ4:
-		e, ok := lz4Encoders.Get().(*lz4Encoder)
-		if !ok {
-			e = &lz4Encoder{}
-		}
-		e.level = lz4Level(blockSize)
-		return e, nil
-	case LZF:
-		if e, ok := lzfEncoders.Get().(*lzfEncoder); ok {
-			return e, nil
-		}
-		return &lzfEncoder{}, nil
-	case Snappy:
-		return snappyEncoder{}, nil
-	case Zstd:
-		speed := zstd.EncoderLevelFromZstd(level)
-		if e, ok := zstdEncoders[speed].Get().(*zstdEncoder); ok {
-			return e, nil
-		}
-		return newZstdEncoder(speed)
-	}
-	return plainEncoder{}, nil
-}
-
-func releaseEncoder(e blockEncoder) {
-	switch e := e.(type) {
-	case *lz4Encoder:
-		lz4Encoders.Put(e)
-	case *lzfEncoder:
-		lzfEncoders.Put(e)
-	case *zstdEncoder:
-		zstdEncoders[e.level].Put(e)
-	}
-}
-
-type plainEncoder struct{}
-
-func (plainEncoder) encode(dst, raw []byte) ([]byte, error) { return append(dst, raw...), nil }
-
-// blockPipe turns blocks of content into framed blocks, in order, through emit, which is called in the caller's goroutine.
-// With one worker everything happens there.
-type blockPipe struct {
-	emit     func(framed []byte, rawLen int) error
-	encoders []blockEncoder // nil once stopped
-	serial   blockEncoder   // nil if there are workers
-	framed   []byte
-	work     chan *encodeJob
-	pending  []*encodeJob
-	free     []*encodeJob
-	depth    int
-	running  sync.WaitGroup
-}
-
-type encodeJob struct {
-	raw, framed []byte
-	err         error
-	done        chan struct{}
-}
-
-func newBlockPipe(encoders []blockEncoder, emit func([]byte, int) error) *blockPipe {
-	p := &blockPipe{emit: emit, encoders: encoders}
-	if len(encoders) == 1 {
-		p.serial = encoders[0]
-		return p
-	}
-	p.depth = 2 * len(encoders)
-	work := make(chan *encodeJob, p.depth)
-	p.work = work
-	for _, e := range encoders {
-		p.running.Go(func() {
-			for job := range work {
-				job.framed, job.err = e.encode(job.framed[:0], job.raw)
-				job.done <- struct{}{}
-			}
-		})
-	}
-	return p
-}
-
-// add takes a block, and returns the buffer for the next one.
-func (p *blockPipe) add(raw []byte) ([]byte, error) {
-	if p.serial != nil {
-		var err error
-		if p.framed, err = p.serial.encode(p.framed[:0], raw); err != nil {
-			return raw[:0], err
-		}
-		return raw[:0], p.emit(p.framed, len(raw))
-	}
-	if len(p.pending) == p.depth {
-		if err := p.drain(1); err != nil {
-			return raw[:0], err
-		}
-	}
-	job := &encodeJob{done: make(chan struct{}, 1)}
-	if n := len(p.free); n > 0 {
-		job, p.free = p.free[n-1], p.free[:n-1]
-	}
-	next := job.raw[:0]
-	job.raw = raw
-	p.pending = append(p.pending, job)
-	p.work <- job
-	return next, nil
-}
-
-// drain emits the n oldest blocks that are pending.
-func (p *blockPipe) drain(n int) error {
-	for range n {
-		job := p.pending[0]
-		p.pending = p.pending[1:]
-		<-job.done
-		if job.err != nil {
-			return job.err
-		}
-		if err := p.emit(job.framed, len(job.raw)); err != nil {
-			return err
-		}
-		p.free = append(p.free, job)
-	}
-	return nil
-}
-
-// flush emits all blocks.
-func (p *blockPipe) flush() error { return p.drain(len(p.pending)) }
-
-// stop ends the workers and waits for them; blocks that are pending are lost.
-func (p *blockPipe) stop() {
-	if p.work != nil {
-		close(p.work)
-		p.work = nil
-		p.running.Wait()
-	}
-	for _, e := range p.encoders {
-		releaseEncoder(e)
-	}
-	p.encoders, p.serial = nil, nil
 }

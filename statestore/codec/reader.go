@@ -26,8 +26,8 @@ type Record struct {
 
 // Reader reads the records of a delta or snapshot in the order of the file. It is for one goroutine.
 //
-// Memory is bounded by a block of the compression, the largest record and, with Parallelism, two blocks for each
-// goroutine; no length in the file is believed before the bytes are there.
+// Memory is bounded by a block of the compression, the largest record and, with Parallelism, twice 256 KiB, or a block if that
+// is larger, for each goroutine; no length in the file is believed before the bytes are there.
 //
 // A file with our footer is checked by CRC32C, 1 MiB at a time, before any byte of it is used. In a foreign file the
 // damage that lz4's block checksums and the row checksums do not see is not found. Records of a file are complete only

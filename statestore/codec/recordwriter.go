@@ -20,7 +20,8 @@ type Writer struct {
 	any     bool
 }
 
-// NewWriter begins a file in dst, a delta or a snapshot. It does not close dst.
+// NewWriter begins a file in dst, a delta or a snapshot. It does not close dst. With Parallelism above 1 a goroutine of the
+// writer writes to dst, until Close or Abort has returned: Abort waits for a write that hangs.
 func NewWriter(dst io.Writer, kind Kind, opts WriterOptions) (*Writer, error) {
 	if kind == Changelog {
 		return nil, core.PathError("write", opts.Name, fmt.Errorf("%w: a changelog has another writer", fs.ErrInvalid))
@@ -54,18 +55,30 @@ func (w *Writer) Put(key, value []byte) error {
 		o.footer.Exact = true
 	}
 	w.order(key)
-	w.scratch = binary.BigEndian.AppendUint32(w.scratch[:0], uint32(len(key)))
-	w.scratch = append(w.scratch, key...)
+	stored := len(value)
 	if o.opts.RowChecksum {
-		w.scratch = binary.BigEndian.AppendUint32(w.scratch, uint32(len(value)+checksumLen))
-		w.scratch = appendRowSum(w.scratch, key, value)
-	} else {
-		w.scratch = binary.BigEndian.AppendUint32(w.scratch, uint32(len(value)))
+		stored += checksumLen
 	}
-	o.write(w.scratch)
-	o.write(value)
+	if 8+len(key)+stored <= o.room() {
+		o.run.raw = o.appendPut(o.run.raw, key, value, stored)
+		o.wrote(8 + len(key) + stored)
+	} else {
+		w.scratch = o.appendPut(w.scratch[:0], key, value, stored)
+		o.write(w.scratch)
+	}
 	o.footer.Puts++
 	return o.err
+}
+
+// appendPut appends the record of a value that takes so many bytes with its checksum.
+func (o *output) appendPut(dst, key, value []byte, stored int) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(key)))
+	dst = append(dst, key...)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(stored))
+	if o.opts.RowChecksum {
+		dst = appendRowSum(dst, key, value)
+	}
+	return append(dst, value...)
 }
 
 // order keeps track of whether keys ascend, and of the index.
@@ -76,11 +89,11 @@ func (w *Writer) order(key []byte) {
 	}
 	if w.any && bytes.Compare(w.last, key) >= 0 {
 		o.footer.Sorted = false
-		o.pending, o.footer.Index = nil, nil
+		o.index = nil
 		return
 	}
 	w.any, w.last = true, append(w.last[:0], key...)
-	o.index(key)
+	o.index.note(key, o.footer.ContentBytes)
 }
 
 // Remove adds a removal to a delta; in a snapshot it is fs.ErrInvalid.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"runtime"
 	"sort"
@@ -135,16 +136,22 @@ func TestSeekIsRefusedWithoutAnIndex(t *testing.T) {
 }
 
 func TestIndexStaysSmall(t *testing.T) {
-	var b bytes.Buffer
-	w, err := codec.NewWriter(&b, codec.Snapshot, codec.WriterOptions{Compression: codec.Snappy, BlockSize: 1 << 20})
-	require.NoError(t, err)
-	value := make([]byte, 128<<10)
-	for i := range 2400 { // 315 MB of zeros
-		require.NoError(t, w.Put(fmt.Appendf(nil, "%08d", i), value))
+	var first []codec.IndexEntry
+	for _, parallelism := range []int{1, 3} {
+		w, err := codec.NewWriter(io.Discard, codec.Snapshot, codec.WriterOptions{Compression: codec.Snappy, BlockSize: 1 << 20, Parallelism: parallelism})
+		require.NoError(t, err)
+		value := make([]byte, 128<<10)
+		for i := range 2400 { // 315 MB of zeros
+			require.NoError(t, w.Put(fmt.Appendf(nil, "%08d", i), value))
+		}
+		require.NoError(t, w.Close())
+		require.LessOrEqual(t, len(w.Footer().Index), 1025)
+		require.Greater(t, len(w.Footer().Index), 500)
+		if first == nil {
+			first = w.Footer().Index
+		}
+		require.Equal(t, first, w.Footer().Index)
 	}
-	require.NoError(t, w.Close())
-	require.LessOrEqual(t, len(w.Footer().Index), 1025)
-	require.Greater(t, len(w.Footer().Index), 500)
 }
 
 func TestReaderIsOverAfterClose(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
 )
@@ -73,8 +74,8 @@ func (x *snappyFraming) parseBlock(s *source, f *frame) error {
 	if n == 0 {
 		return corrupt(f.off, "a snappy block without bytes")
 	}
-	var err error
-	if f.payload, err = s.readPayload(f.payload, n, f.off); err != nil {
+	err := s.readPayload(f, n)
+	if err != nil {
 		return headerError(err, f.off, "the end of a snappy block")
 	}
 	f.rawLen, err = s2.DecodedLen(f.payload)
@@ -97,10 +98,7 @@ type snappyEncoder struct{}
 func (snappyEncoder) encode(dst, raw []byte) ([]byte, error) {
 	at := len(dst)
 	room := s2.MaxEncodedLen(len(raw))
-	if cap(dst) < at+snappyLengthSize+room {
-		dst = append(make([]byte, 0, at+snappyLengthSize+room), dst...)
-	}
-	dst = dst[:at+snappyLengthSize]
+	dst = slices.Grow(dst, snappyLengthSize+room)[:at+snappyLengthSize]
 	block := s2.EncodeSnappy(dst[len(dst):len(dst)+room], raw)
 	if len(block) > room {
 		return nil, errors.New("snappy block larger than its bound")

@@ -65,11 +65,13 @@ type source struct {
 	buf  []byte
 	r    int
 	hold []byte // what buf is cut from
+	keep bool   // content that is given out is not written again
+	lent bool   // a part of hold was given out, and is kept
 	err  error  // the first failure to read; decoders may have turned it into something else
 }
 
-func newSource(at io.ReaderAt, end int64, f *Footer) *source {
-	s := &source{at: at, end: end, chunk: plainChunk}
+func newSource(at io.ReaderAt, end int64, f *Footer, keep bool) *source {
+	s := &source{at: at, end: end, chunk: plainChunk, keep: keep}
 	if f != nil {
 		s.chunk, s.sums = int64(f.ChunkSize), f.ChunkSums
 	}
@@ -101,8 +103,11 @@ func (s *source) fill() error {
 	if all, ok := s.at.(inMemory); ok {
 		buf = all[first : first+int64(n)]
 	} else {
+		if s.lent {
+			s.hold, s.lent = nil, false
+		}
 		s.hold = grow(s.hold, n)
-		buf = s.hold[:n]
+		buf = s.hold
 		if s.err = readAt(s.at, buf, first); s.err != nil {
 			return s.err
 		}
@@ -137,17 +142,26 @@ func (s *source) readFull(p []byte) error {
 	return err
 }
 
-// readPayload fills dst with n bytes, which the caller found in a header at offset at. It checks n before it allocates.
-func (s *source) readPayload(dst []byte, n int64, at int64) ([]byte, error) {
+// readPayload reads the n bytes of f's payload, which were found in its header. It checks n before it allocates. What f stores
+// is not copied where content is kept and lies in one chunk.
+func (s *source) readPayload(f *frame, n int64) error {
 	if n < 0 || n > s.remaining() {
-		return dst, corrupt(at, "a block of %d bytes where %d are left", n, max(s.remaining(), 0))
+		return corrupt(f.off, "a block of %d bytes where %d are left", n, max(s.remaining(), 0))
 	}
-	if int64(cap(dst)) < n {
-		dst = make([]byte, n)
+	given := f.stored && s.keep
+	if given && n <= int64(len(s.buf)-s.r) {
+		s.lent = true
+		f.payload = s.buf[s.r : s.r+int(n) : s.r+int(n)]
+		s.r += int(n)
+		return nil
 	}
-	dst = dst[:n]
+	f.own = grow(f.own, int(n))
+	f.payload = f.own
+	if given {
+		f.own = nil
+	}
 	if n == 0 {
-		return dst, nil
+		return nil
 	}
-	return dst, s.readFull(dst)
+	return s.readFull(f.payload)
 }

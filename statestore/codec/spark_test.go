@@ -91,6 +91,38 @@ func checkBothWays(t *testing.T, engine *testenv.Engine, name string, compressio
 	require.ElementsMatch(t, []record{{key: "a new key", value: "by Spark"}, {key: gone, removed: true}}, got, name)
 }
 
+// A snapshot of which some blocks are stored and others compressed: noise, then zeros.
+func TestEverySparkLoadsSnapshotsWithStoredBlocks(t *testing.T) {
+	for _, version := range []string{"3.5.7", testenv.SparkVersion} {
+		t.Run(version, func(t *testing.T) {
+			engine := testenv.RequireSpark(t, version, testenv.EngineSettings{})
+			records := valuesOf(60*perBlock, halves(40*perBlock, noisy(seeded(t), 96), zeros))
+			state := make(map[string]string)
+			for _, r := range records {
+				state[r.key] = r.value
+			}
+			root := t.TempDir()
+			dir := filepath.Join(root, "0", "0")
+			require.NoError(t, os.MkdirAll(dir, 0o755))
+			file := write(t, codec.Snapshot, codec.WriterOptions{Parallelism: 2}, records)
+			kinds := make(map[bool]int)
+			for _, b := range blocksOf(t, file) {
+				kinds[b.stored]++
+			}
+			require.Greater(t, kinds[true], 20)
+			require.Greater(t, kinds[false], 20)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "1.snapshot"), file, 0o600))
+
+			engine.Call(t, "open", "stored", "file://"+root, "0", "0", "default")
+			require.True(t, dumped(state) == string(engine.Call(t, "dump", "stored", "1")), "Spark loads other entries")
+			require.Equal(t, "2", string(engine.Call(t, "apply", "stored", "1", fmt.Sprintf("del %x", records[0].key))))
+			delete(state, records[0].key)
+			require.True(t, dumped(state) == string(engine.Call(t, "dump", "stored", "2")), "Spark goes on with other entries")
+			engine.Call(t, "close", "stored")
+		})
+	}
+}
+
 func dumped(state map[string]string) string {
 	var s strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(state)) {

@@ -11,8 +11,10 @@ const (
 	// spanCalls is how many calls a goroutine sorts and builds at once, at least: each span ends with a leaf that may not be
 	// full.
 	spanCalls = 16 << 10
-	// smallSort is the length up to which comparing is faster than counting.
+	// smallSort is the length up to which comparing is faster than counting, tinySort that up to which insertion is faster than
+	// what compares less.
 	smallSort = 64
+	tinySort  = 32
 )
 
 // arrange divides the calls into spans, all keys of one below those of the next, in an order within that build mends. Calls
@@ -91,6 +93,10 @@ func (l *Loader) sort(calls []call) {
 
 // radix sorts calls whose heads are equal above the byte at shift.
 func (l *Loader) radix(calls, spare []call, shift int) {
+	if len(calls) <= tinySort {
+		l.insertion(calls)
+		return
+	}
 	if len(calls) <= smallSort || shift < 0 {
 		slices.SortFunc(calls, l.compare)
 		return
@@ -116,6 +122,17 @@ func (l *Loader) radix(calls, spare []call, shift int) {
 		if from, to := counts[b], counts[b+1]; to-from > 1 {
 			l.radix(calls[from:to], spare[from:to], shift-8)
 		}
+	}
+}
+
+func (l *Loader) insertion(calls []call) {
+	for i := 1; i < len(calls); i++ {
+		c, at := calls[i], i
+		for at > 0 && (calls[at-1].head > c.head || calls[at-1].head == c.head && l.compare(calls[at-1], c) > 0) {
+			calls[at] = calls[at-1]
+			at--
+		}
+		calls[at] = c
 	}
 }
 
