@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 	"github.com/hdfsckpt/hdfsckpt/testenv"
 	"github.com/hdfsckpt/hdfsckpt/testenv/faultproxy"
 )
@@ -56,8 +58,13 @@ func (r *rig) replicaFile(node string, id uint64) string {
 // damage turns a bit of each block of a file on the first nodes of its places, as many as are asked for.
 func (r *rig) damage(name string, size int, nodes int, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
-	located, err := r.nn.GetBlockLocations(r.t.Context(), r.dir+"/"+name, 0, int64(size))
-	require.NoError(r.t, err)
+	var located *wire.LocatedBlocks
+	require.Eventually(r.t, func() bool { // a node may report its replica after the file was closed
+		var err error
+		located, err = r.nn.GetBlockLocations(r.t.Context(), r.dir+"/"+name, 0, int64(size))
+		require.NoError(r.t, err)
+		return !slices.ContainsFunc(located.GetBlocks(), func(b *wire.LocatedBlock) bool { return len(b.GetLocs()) < nodes })
+	}, 30*time.Second, 10*time.Millisecond)
 	for _, b := range located.GetBlocks() {
 		at, bit := random.IntN(int(b.GetB().GetNumBytes())), random.IntN(8)
 		for _, node := range b.GetLocs()[:nodes] {

@@ -176,6 +176,7 @@ func (c *chaos) quotas(t *testing.T) {
 // fullDisk fills the disk of a DataNode while a crowd has it in its pipelines.
 func (c *chaos) fullDisk(t *testing.T) {
 	ctx := t.Context()
+	c.removeFiles() // else the small disk is filled by replicas of them
 	names := c.victims(1)
 	dir := c.cluster.DataDir(names[0])
 	require.NoError(t, c.cluster.Kill(ctx, names[0]))
@@ -216,6 +217,15 @@ func (c *chaos) fullDisk(t *testing.T) {
 		c.requireContent(f.name, f.data)
 	}
 	back()
+}
+
+// removeFiles removes what the tests before have written.
+func (c *chaos) removeFiles() {
+	for file, err := range c.nn.List(c.t.Context(), c.dir) {
+		require.NoError(c.t, err)
+		_, err = c.nn.Delete(c.t.Context(), c.dir+"/"+string(file.GetPath()), true)
+		require.NoError(c.t, err)
+	}
 }
 
 // copyWithoutBlocks copies what makes a folder that of a certain DataNode.
