@@ -148,34 +148,50 @@ func report(b *testing.B, mib float64, we, they figures) {
 	b.Logf("ours p50 %.1f p99 %.1f ms; Java p50 %.1f p99 %.1f ms", we.P50, we.P99, they.P50, they.P99)
 }
 
+// durabilities are compared with what gives the same in Hadoop's client, which does not fsync by default.
+var durabilities = []core.Durability{core.Replicated, core.Synced}
+
 // BenchmarkWriteBesideJava writes one large file.
 func BenchmarkWriteBesideJava(b *testing.B) {
 	r := newBesideJava(b)
-	for _, replication := range []int{1, 3} {
-		ctx, f := r.open(b, replication)
-		for _, slice := range []int{4 << 10, 1 << 20} {
-			b.Run(fmt.Sprintf("replication-%d/slice-%dKiB", replication, slice>>10), func(b *testing.B) {
-				p, name := make([]byte, slice), r.dir+"/large"
-				ours := func() figures {
-					taken := measured(b, 1, 1, func(int) error {
-						w, err := f.Create(ctx, name, core.CreateOptions{})
-						for range r.mib << 20 / slice {
-							if err == nil {
-								_, err = w.Write(p)
-							}
-						}
-						if err == nil {
-							err = w.Close()
-						}
-						return err
+	for _, durability := range durabilities {
+		for _, replication := range []int{1, 3} {
+			ctx, f := r.open(b, replication)
+			for _, slice := range []int{4 << 10, 1 << 20} {
+				b.Run(fmt.Sprintf("%v/replication-%d/slice-%dKiB", durability, replication, slice>>10), func(b *testing.B) {
+					name, large := r.dir+"/large", largeFile{mib: r.mib, slice: slice, durability: durability}
+					ours := func() figures {
+						taken := measured(b, 1, 1, func(int) error { return large.write(ctx, f, name) })
+						require.NoError(b, f.Remove(ctx, name))
+						return taken
+					}
+					r.compared(b, float64(r.mib), ours, func() figures {
+						return r.java(b, "write", name+"-java", r.mib, slice, replication, durability == core.Synced)
 					})
-					require.NoError(b, f.Remove(ctx, name))
-					return taken
-				}
-				r.compared(b, float64(r.mib), ours, func() figures { return r.java(b, "write", r.dir+"/large-java", r.mib, slice, replication) })
-			})
+				})
+			}
 		}
 	}
+}
+
+// largeFile is one, and how it is written.
+type largeFile struct {
+	mib, slice int
+	durability core.Durability
+}
+
+func (l largeFile) write(ctx context.Context, f *FS, name string) error {
+	w, err := f.Create(ctx, name, core.CreateOptions{Durability: l.durability})
+	p := make([]byte, l.slice)
+	for range l.mib << 20 / l.slice {
+		if err == nil {
+			_, err = w.Write(p)
+		}
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	return err
 }
 
 // BenchmarkReadBesideJava reads one large file.
@@ -184,7 +200,7 @@ func BenchmarkReadBesideJava(b *testing.B) {
 	for _, replication := range []int{1, 3} {
 		ctx, f := r.open(b, replication)
 		name := fmt.Sprintf("%s/large-%d", r.dir, replication)
-		r.java(b, "write", name, r.mib, 1<<20, replication)
+		r.java(b, "write", name, r.mib, 1<<20, replication, false)
 		for _, slice := range []int{4 << 10, 1 << 20} {
 			b.Run(fmt.Sprintf("replication-%d/slice-%dKiB", replication, slice>>10), func(b *testing.B) {
 				p := make([]byte, slice)
@@ -213,32 +229,36 @@ func BenchmarkReadBesideJava(b *testing.B) {
 // BenchmarkCommitBesideJava makes small files as checkpoints are made: create, write 1 KiB, close, rename.
 func BenchmarkCommitBesideJava(b *testing.B) {
 	r := newBesideJava(b)
-	const files = 500
-	ctx, f := r.open(b, 3)
-	for _, writers := range []int{1, 8, 32} {
-		b.Run(fmt.Sprintf("writers-%d", writers), func(b *testing.B) {
-			p, round := make([]byte, 1024), 0
-			ours := func() figures {
-				round++
-				return measured(b, files, writers, func(i int) error {
-					name := fmt.Sprintf("%s/ours-%d-%d-%d", r.dir, writers, round, i)
-					w, err := f.Create(ctx, name+".tmp", core.CreateOptions{})
-					if err == nil {
-						_, err = w.Write(p)
-					}
-					if err == nil {
-						err = w.Close()
-					}
-					if err == nil {
-						err = f.Rename(ctx, name+".tmp", name, core.RenameNoReplace)
-					}
-					return err
-				})
-			}
-			theirs := func() figures {
-				return r.java(b, "commit", fmt.Sprintf("%s/java-%d-%d", r.dir, writers, round), files, writers, 3)
-			}
-			r.compared(b, 0, ours, theirs)
-		})
+	const files, replication = 500, 3
+	ctx, f := r.open(b, replication)
+	for _, durability := range durabilities {
+		for _, writers := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("%v/writers-%d", durability, writers), func(b *testing.B) {
+				round, dir := 0, fmt.Sprintf("%s/%v-%d", r.dir, durability, writers)
+				require.NoError(b, f.MkdirAll(ctx, dir))
+				ours := func() figures {
+					round++
+					return measured(b, files, writers, func(i int) error { return commit(ctx, f, fmt.Sprintf("%s/%d-%d", dir, round, i), durability) })
+				}
+				theirs := func() figures {
+					return r.java(b, "commit", fmt.Sprintf("%s/java-%d", dir, round), files, writers, replication, durability == core.Synced)
+				}
+				r.compared(b, 0, ours, theirs)
+			})
+		}
 	}
+}
+
+func commit(ctx context.Context, f *FS, name string, durability core.Durability) error {
+	w, err := f.Create(ctx, name+".tmp", core.CreateOptions{Durability: durability})
+	if err == nil {
+		_, err = w.Write(make([]byte, 1024))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err == nil {
+		err = f.Rename(ctx, name+".tmp", name, core.RenameNoReplace)
+	}
+	return err
 }

@@ -141,7 +141,7 @@ func TestFilesOfHadoopsClientAreReadAndSummedAsItDoes(t *testing.T) {
 	h.Call(t, "connect", r.cluster.ConfDir(), "dfs.checksum.combine.mode=COMPOSITE_CRC")
 	c := r.client(Options{}, nil)
 	name := "by-hadoop"
-	h.Call(t, "write", r.dir+"/"+name, "3", "100000", "2")
+	h.Call(t, "write", r.dir+"/"+name, "3", "100000", "2", "false")
 	want := h.Call(t, "cat", r.dir+"/"+name)
 	got, err := io.ReadAll(r.open(c, name))
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -17,25 +18,29 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.CreateFlag;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 
 /**
  * Hadoop's own client. First comes {@code connect CONFDIR [name=value]...}; then
  *
  * <pre>
- * put PATH TEXT REPLICATION            writes a file
- * cat PATH                             its bytes
- * checksum PATH                        that of the whole file, as text
- * write PATH MIB SLICE REPLICATION     measures the writing of a file in slices of bytes
- * read PATH MIB SLICE                  measures reading
- * commit DIR N WRITERS REPLICATION     measures N times create, 1 KiB, close, rename over
- * stat PATH N                          measures getFileStatus
+ * put PATH TEXT REPLICATION               writes a file
+ * cat PATH                                its bytes
+ * checksum PATH                           that of the whole file, as text
+ * write PATH MIB SLICE REPLICATION SYNC   measures the writing of a file in slices of bytes
+ * read PATH MIB SLICE                     measures reading
+ * commit DIR N WRITERS REPLICATION SYNC   measures N times create, 1 KiB, close, rename over
+ * stat PATH N                             measures getFileStatus
  * </pre>
+ *
+ * SYNC is whether DataNodes fsync each block at its end (CreateFlag.SYNC_BLOCK), true or false.
  *
  * A measurement is one line of JSON: wall and CPU seconds of this process, and for single calls their p50 and p99 in milliseconds.
  */
@@ -63,7 +68,7 @@ public final class HadoopEngine {
             }
         });
         commands.put("checksum", w -> bytes(String.valueOf(fs.getFileChecksum(new Path(w[0])))));
-        commands.put("write", w -> measured(1, i -> write(w[0], Integer.parseInt(w[1]), Integer.parseInt(w[2]), Short.parseShort(w[3]))));
+        commands.put("write", w -> measured(1, i -> write(w[0], Integer.parseInt(w[1]), Integer.parseInt(w[2]), Short.parseShort(w[3]), Boolean.parseBoolean(w[4]))));
         commands.put("read", w -> measured(1, i -> read(w[0], Integer.parseInt(w[1]), Integer.parseInt(w[2]))));
         commands.put("commit", HadoopEngine::commits);
         commands.put("stat", w -> measured(Integer.parseInt(w[1]), i -> fs.getFileStatus(new Path(w[0]))));
@@ -82,10 +87,21 @@ public final class HadoopEngine {
         return bytes(fs.getUri().toString());
     }
 
-    private static void write(String name, int mib, int slice, short replication) throws Exception {
+    private static FSDataOutputStream create(Path path, boolean overwrite, short replication, boolean sync) throws Exception {
+        EnumSet<CreateFlag> flags = EnumSet.of(CreateFlag.CREATE);
+        if (overwrite) {
+            flags.add(CreateFlag.OVERWRITE);
+        }
+        if (sync) {
+            flags.add(CreateFlag.SYNC_BLOCK);
+        }
+        return fs.create(path, FsPermission.getFileDefault(), flags, 4096, replication, BLOCK, null);
+    }
+
+    private static void write(String name, int mib, int slice, short replication, boolean sync) throws Exception {
         byte[] b = new byte[slice];
         new Random(1).nextBytes(b);
-        try (FSDataOutputStream out = fs.create(new Path(name), true, 4096, replication, BLOCK)) {
+        try (FSDataOutputStream out = create(new Path(name), true, replication, sync)) {
             for (long left = (long) mib << 20; left > 0; left -= slice) {
                 out.write(b, 0, (int) Math.min(slice, left));
             }
@@ -108,12 +124,13 @@ public final class HadoopEngine {
     private static byte[] commits(String[] w) throws Exception {
         int n = Integer.parseInt(w[1]);
         short replication = Short.parseShort(w[3]);
+        boolean sync = Boolean.parseBoolean(w[4]);
         Path dir = new Path(w[0]);
         fs.mkdirs(dir);
         byte[] content = new byte[1024];
         return measured(n, Integer.parseInt(w[2]), i -> {
             Path tmp = new Path(dir, "tmp-" + i);
-            try (FSDataOutputStream out = fs.create(tmp, false, 4096, replication, BLOCK)) {
+            try (FSDataOutputStream out = create(tmp, false, replication, sync)) {
                 out.write(content);
             }
             fs.rename(tmp, new Path(dir, "f" + i), Options.Rename.OVERWRITE);
