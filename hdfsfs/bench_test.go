@@ -106,13 +106,13 @@ func cpuTime(b *testing.B) float64 {
 	return float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
 }
 
-// compared has each side run in turn, once to warm up and three times in earnest, and reports the medians.
-func (r *besideJava) compared(b *testing.B, mib float64, ours, theirs func() figures) {
+// compared has each side run in turn, once to warm up and several times in earnest, and reports the medians.
+func compared(b *testing.B, rounds int, mib float64, ours, theirs func() figures) {
 	for b.Loop() {
 		ours()
 		theirs()
 		var we, they []figures
-		for range 3 {
+		for range rounds {
 			we, they = append(we, ours()), append(they, theirs())
 		}
 		report(b, mib, medians(we), medians(they))
@@ -165,7 +165,7 @@ func BenchmarkWriteBesideJava(b *testing.B) {
 						require.NoError(b, f.Remove(ctx, name))
 						return taken
 					}
-					r.compared(b, float64(r.mib), ours, func() figures {
+					compared(b, 3, float64(r.mib), ours, func() figures {
 						return r.java(b, "write", name+"-java", r.mib, slice, replication, durability == core.Synced)
 					})
 				})
@@ -220,7 +220,7 @@ func BenchmarkReadBesideJava(b *testing.B) {
 						return err
 					})
 				}
-				r.compared(b, float64(r.mib), ours, func() figures { return r.java(b, "read", name, r.mib, slice) })
+				compared(b, 15, float64(r.mib), ours, func() figures { return r.java(b, "read", name, r.mib, slice) })
 			})
 		}
 	}
@@ -243,7 +243,7 @@ func BenchmarkCommitBesideJava(b *testing.B) {
 				theirs := func() figures {
 					return r.java(b, "commit", fmt.Sprintf("%s/java-%d", dir, round), files, writers, replication, durability == core.Synced)
 				}
-				r.compared(b, 0, ours, theirs)
+				compared(b, 3, 0, ours, theirs)
 			})
 		}
 	}

@@ -28,7 +28,7 @@ var layers = []layer{
 	{dir: "internal/blocks", layers: []string{"internal/calls"}},
 	{dir: "localfs", layers: []string{"core", "internal/blocks", "internal/calls"}, others: []string{"golang.org/x/sys"}},
 	{dir: "kerberos", others: []string{"github.com/jcmturner"}},
-	{dir: "hdfsfs", layers: []string{"core", "kerberos", "internal/blocks", "internal/calls"}, others: []string{"github.com/colinmarc/hdfs", "github.com/jcmturner", "google.golang.org/protobuf"}},
+	{dir: "hdfsfs", layers: []string{"core", "kerberos", "internal/blocks", "internal/calls"}, others: []string{"github.com/colinmarc/hdfs", "github.com/jcmturner", "golang.org/x/sys", "google.golang.org/protobuf"}},
 	{dir: "statestore", layers: []string{"core"}, others: []string{"github.com/google/uuid", "github.com/klauspost/compress", "github.com/pierrec/lz4", "github.com/cockroachdb/pebble"}},
 	{dir: "fsurl", layers: []string{"core", "localfs", "hdfsfs", "kerberos"}},
 	{dir: "cmd", layers: libraries, others: []string{"github.com/spf13/cobra", "golang.org/x/term"}},

@@ -1,6 +1,9 @@
 package blockread
 
-import "github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
+import (
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/socket"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
+)
 
 // One system call takes in several packets, because a node makes all of a stream alike: where their heads will be can be foreseen.
 // Data go to where the caller wants them, heads to memory of the stream, and the head behind the last data is taken along if it is
@@ -15,9 +18,9 @@ import "github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 // order, and taken in packet by packet.
 
 const (
-	// maxPieces is how many packets are taken in at once.
-	maxPieces = 8
-	maxParts  = 2 * maxPieces
+	maxParts = socket.MaxSlices
+	// maxPieces is how many packets are taken in at once: each has data and a head.
+	maxPieces = maxParts / 2
 	// maxHead is how long a head may be to be foreseen. Those of packets of 64 KiB with chunks of 512 bytes have 543.
 	maxHead = 4 << 10
 )

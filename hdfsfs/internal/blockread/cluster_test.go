@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/chunksum"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/pipeline"
@@ -122,7 +123,7 @@ func TestRealFilesOfAllSizesAreReadAsTheyAre(t *testing.T) {
 			sum, length, err := c.Checksum(t.Context(), located)
 			require.NoError(t, err)
 			require.EqualValues(t, size, length)
-			require.Equal(t, crc32.Checksum(want, castagnoli), sum, name)
+			require.Equal(t, crc32.Checksum(want, chunksum.Castagnoli), sum, name)
 		}
 	}
 }

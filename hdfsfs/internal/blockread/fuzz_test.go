@@ -9,12 +9,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/chunksum"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
@@ -65,7 +67,7 @@ func FuzzStream(f *testing.F) {
 		part := data[i*1536 : (i+1)*1536]
 		good = wire.PacketHeader{Offset: int64(i) * 1536, Seqno: int64(i), DataLen: len(part)}.Append(good, 12)
 		for at := 0; at < len(part); at += 512 {
-			good = binary.BigEndian.AppendUint32(good, crc32.Checksum(part[at:at+512], castagnoli))
+			good = binary.BigEndian.AppendUint32(good, crc32.Checksum(part[at:at+512], chunksum.Castagnoli))
 		}
 		good = append(good, part...)
 	}
@@ -95,7 +97,7 @@ func deliver(t *testing.T, conn net.Conn, piece int) (got []byte, all bool) {
 	if s.begin(&wire.LocatedBlock{B: &wire.ExtendedBlock{PoolId: new(string), BlockId: new(uint64), GenerationStamp: new(uint64)}}, "test") != nil {
 		return nil, false
 	}
-	if k, ok := conn.(kept); ok && vectored {
+	if k, ok := conn.(kept); ok && runtime.GOOS == "linux" {
 		var err error
 		s.in.raw, err = k.file.SyscallConn()
 		require.NoError(t, err)

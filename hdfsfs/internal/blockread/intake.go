@@ -3,12 +3,12 @@ package blockread
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 	"syscall"
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/socket"
 )
 
 // intake takes in what a connection brings, and puts it where its caller wants it.
@@ -38,12 +38,7 @@ const armings = 16
 
 // begin starts on a connection that waits for an answer.
 func (in *intake) begin(conn *datanode.Conn, timeout time.Duration) {
-	*in = intake{conn: conn, timeout: timeout, level: 1, space: in.space, step: in.step}
-	if plain, ok := conn.Conn.(*net.TCPConn); ok && vectored {
-		if raw, err := plain.SyscallConn(); err == nil {
-			in.raw = raw
-		}
-	}
+	*in = intake{conn: conn, raw: conn.Raw, timeout: timeout, level: 1, space: in.space, step: in.step}
 	if in.step == nil {
 		in.step = in.once
 	}
@@ -173,7 +168,7 @@ func (in *intake) receive(parts [][]byte) (int, error) {
 // once reads what is there, and reports whether that was anything. If not, it prepares the wait.
 func (in *intake) once(fd uintptr) bool {
 	for {
-		n, err := readv(fd, in.parts)
+		n, err := socket.Read(fd, in.parts)
 		switch {
 		case err == nil && n > 0:
 			in.got = n
@@ -203,7 +198,7 @@ func (in *intake) late(silence error) error {
 	}
 	var n int
 	var err error
-	if failed := in.raw.Control(func(fd uintptr) { n, err = readv(fd, in.parts) }); failed != nil || err != nil || n == 0 {
+	if failed := in.raw.Control(func(fd uintptr) { n, err = socket.Read(fd, in.parts) }); failed != nil || err != nil || n == 0 {
 		return silence
 	}
 	in.got, in.err = n, nil
@@ -216,8 +211,8 @@ func (in *intake) adjust(fd uintptr) (lower bool) {
 	if in.slow || in.level == lowWater && in.owed >= lowWater || in.level == 1 && in.owed < lowWaterFirst {
 		return false
 	}
-	level := levelFor(in.owed, receiveBuffer(fd))
-	if level == in.level || setLowWater(fd, level) != nil {
+	level := levelFor(in.owed, socket.ReceiveBuffer(fd))
+	if level == in.level || socket.SetLowWater(fd, level) != nil {
 		return false
 	}
 	lower = level < in.level
@@ -229,7 +224,7 @@ func (in *intake) adjust(fd uintptr) (lower bool) {
 func (in *intake) rest() bool {
 	if in.level > 1 {
 		err := in.raw.Control(func(fd uintptr) {
-			if setLowWater(fd, 1) == nil {
+			if socket.SetLowWater(fd, 1) == nil {
 				in.level = 1
 			}
 		})

@@ -6,7 +6,7 @@ package blockread
 // to read, and a wait is to begin.
 const (
 	// lowWater is the level where the receive buffer has grown, as it does for a fast node.
-	lowWater = 256 << 10
+	lowWater = 512 << 10
 	// lowWaterFirst is the level before that. The smallest buffers that systems begin with have room for it.
 	lowWaterFirst = 16 << 10
 	// bufferShare is how many times the level the receive buffer must be. The kernel counts what bytes occupy, which is a

@@ -2,7 +2,6 @@ package blockread
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/chunksum"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
@@ -47,8 +47,6 @@ type stream struct {
 }
 
 var streams = sync.Pool{New: func() any { return new(stream) }}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // cachedTries is how many connections that are kept are tried before a new one is made.
 const cachedTries = 3
@@ -115,7 +113,7 @@ func (s *stream) take(info *wire.ReadOpChecksumInfo) error {
 	wrong := func(err error) error { return &datanode.NodeError{Node: s.conn.Node, Op: "answer", Err: err} }
 	switch info.GetChecksum().GetType() {
 	case wire.ChecksumType_CHECKSUM_CRC32C:
-		s.table = castagnoli
+		s.table = chunksum.Castagnoli
 	case wire.ChecksumType_CHECKSUM_CRC32:
 		s.table = crc32.IEEETable
 	default:
@@ -178,16 +176,8 @@ func (s *stream) some(p []byte) (int, error) {
 // verify takes checksums for p, the next bytes of the present packet, and returns how many of its bytes are chunks with the right
 // ones.
 func (s *stream) verify(p []byte) int {
-	n, chunk, sums, table := 0, s.chunk, s.sums, s.table
-	for n < len(p) {
-		k := min(chunk, len(p)-n)
-		if crc32.Checksum(p[n:n+k], table) != binary.BigEndian.Uint32(sums) {
-			break
-		}
-		sums = sums[4:]
-		n += k
-	}
-	s.sums = sums
+	n := chunksum.Right(s.sums, p, s.chunk, s.table)
+	s.sums = s.sums[chunksum.Size*chunksum.Count(n, s.chunk):]
 	s.left -= n
 	s.at += int64(n)
 	return n
@@ -220,7 +210,7 @@ func (s *stream) discard(n int) error {
 		s.in.skip(k)
 		dropped += k
 	}
-	s.sums = s.sums[(n+s.chunk-1)/s.chunk*4:]
+	s.sums = s.sums[chunksum.Size*chunksum.Count(n, s.chunk):]
 	s.left -= n
 	s.at += int64(n)
 	return nil

@@ -1,15 +1,11 @@
 package datanode
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
@@ -76,60 +72,8 @@ func (d *Dialer) Connect(ctx context.Context, node *wire.DatanodeInfo, token *wi
 	if err != nil {
 		return nil, &NodeError{Node: address, Op: "connect", Err: err}
 	}
-	return &Conn{Conn: c, Reader: bufio.NewReaderSize(c, readBuffer), Node: address}, nil
+	return newConn(c, address), nil
 }
-
-// readBuffer holds the answers of a pipeline. Who reads blocks has a buffer of its own.
-const readBuffer = 4 << 10
-
-// Conn is a connection to a DataNode. Reads must go through Reader.
-type Conn struct {
-	net.Conn
-	Reader *bufio.Reader
-	Node   string // its address
-
-	lowWater int // what SetLowWater has set; 0 is 1
-}
-
-// Watch makes what waits for the connection fail when ctx ends, until stop is called.
-func (c *Conn) Watch(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-}
-
-// Request asks for an operation.
-func (c *Conn) Request(op wire.Op, m proto.Message) error {
-	b, err := wire.AppendOp(make([]byte, 0, 1<<10), op, m)
-	if err != nil {
-		return c.failed("request", err)
-	}
-	if _, err := c.Write(b); err != nil {
-		return c.failed("request", err)
-	}
-	return nil
-}
-
-// maxResponse bounds the answer to a request.
-const maxResponse = 1 << 20
-
-// Response reads the answer to a request. One that is not a success is a *NodeError with its status, and is returned too.
-func (c *Conn) Response() (*wire.BlockOpResponse, error) {
-	var r wire.BlockOpResponse
-	if err := wire.ReadDelimited(c.Reader, maxResponse, &r); err != nil {
-		return nil, c.failed("answer", err)
-	}
-	if r.GetStatus() != wire.Status_SUCCESS {
-		e := &NodeError{Node: c.Node, Op: "answer", Status: r.GetStatus(), FirstBadLink: r.GetFirstBadLink(), Err: errors.New(r.GetMessage())}
-		if r.GetMessage() == "" {
-			e.Err = errRefused
-		}
-		return &r, e
-	}
-	return &r, nil
-}
-
-var errRefused = errors.New("refused without a reason")
-
-func (c *Conn) failed(op string, err error) error { return &NodeError{Node: c.Node, Op: op, Err: err} }
 
 // NodeError says what went wrong with one DataNode.
 type NodeError struct {

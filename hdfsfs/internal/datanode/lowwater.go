@@ -1,10 +1,6 @@
 package datanode
 
-import (
-	"net"
-	"runtime"
-	"syscall"
-)
+import "github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/socket"
 
 // SetLowWater makes reads of the connection wait until n bytes are there, or its end, and reports whether it does: only a plain TCP
 // connection on Linux can. What is there already is read at once. Who asks for more bytes than come waits until the deadline.
@@ -12,18 +8,11 @@ func (c *Conn) SetLowWater(n int) bool {
 	if n == max(c.lowWater, 1) {
 		return true
 	}
-	tcp, ok := c.Conn.(*net.TCPConn)
-	if !ok || runtime.GOOS != "linux" {
-		return false
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
+	if c.Raw == nil {
 		return false
 	}
 	done := false
-	err = raw.Control(func(fd uintptr) {
-		done = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, n) == nil
-	})
+	err := c.Raw.Control(func(fd uintptr) { done = socket.SetLowWater(fd, n) == nil })
 	if err != nil || !done {
 		return false
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/chunksum"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/rpc"
@@ -205,7 +206,7 @@ func (s *session) store(h wire.PacketHeader, payload []byte) {
 		s.f.t.Errorf("the last packet at %d, of %d bytes, %d are acknowledged", h.Offset, len(have), s.f.acked[s.block])
 	}
 	for i := 0; i*512 < len(data); i++ {
-		if binary.BigEndian.Uint32(sums[4*i:]) != crc32.Checksum(data[i*512:min(len(data), (i+1)*512)], castagnoli) {
+		if binary.BigEndian.Uint32(sums[4*i:]) != crc32.Checksum(data[i*512:min(len(data), (i+1)*512)], chunksum.Castagnoli) {
 			s.f.t.Errorf("a wrong checksum of chunk %d at %d", i, h.Offset)
 		}
 	}

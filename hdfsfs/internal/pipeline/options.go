@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/chunksum"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/datanode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/namenode"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
@@ -91,7 +92,7 @@ func (o Options) withDefaults() (Options, geometry, error) {
 	switch o.Checksum {
 	case wire.ChecksumType_CHECKSUM_CRC32C, wire.ChecksumType_CHECKSUM_NULL:
 		// A file without checksums could not be trusted; DataNodes take what the client asks for.
-		o.Checksum, g.table = wire.ChecksumType_CHECKSUM_CRC32C, castagnoli
+		o.Checksum, g.table = wire.ChecksumType_CHECKSUM_CRC32C, chunksum.Castagnoli
 	case wire.ChecksumType_CHECKSUM_CRC32:
 		g.table = crc32.IEEETable
 	default:
@@ -111,5 +112,3 @@ func (o Options) withDefaults() (Options, geometry, error) {
 	}
 	return o, g, nil
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -1,10 +1,10 @@
 package pipeline
 
 import (
-	"encoding/binary"
 	"hash/crc32"
 	"sync"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/chunksum"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
 
@@ -37,7 +37,7 @@ func (g geometry) sumSize() int {
 	if g.table == nil {
 		return 0
 	}
-	return 4
+	return chunksum.Size
 }
 
 func (g geometry) dataStart() int { return wire.MaxPacketHead + g.sumSize()*g.chunks }
@@ -82,13 +82,10 @@ func (k *packet) data(g geometry) []byte { return k.buf[g.dataStart() : g.dataSt
 // seal makes the head and the checksums.
 func (k *packet) seal(g geometry) {
 	data := k.data(g)
-	count := (k.n + g.chunk - 1) / g.chunk
+	count := chunksum.Count(k.n, g.chunk)
 	sums := g.dataStart() - g.sumSize()*count
 	if g.table != nil {
-		for i := range count {
-			chunk := data[i*g.chunk : min((i+1)*g.chunk, k.n)]
-			binary.BigEndian.PutUint32(k.buf[sums+4*i:], crc32.Checksum(chunk, g.table))
-		}
+		chunksum.Put(k.buf[sums:], data, g.chunk, g.table)
 	}
 	header := wire.PacketHeader{Offset: k.offset, Seqno: k.seqno, Last: k.last, DataLen: k.n, Sync: k.sync}
 	var room [wire.MaxPacketHead]byte

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/chunksum"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/rpc"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
@@ -166,7 +167,7 @@ func TestWrongOptionsAreReportedAtOnce(t *testing.T) {
 
 // What is sent of a packet is what a DataNode parses, with checksums only of what there is.
 func TestAPacketIsSentInOnePiece(t *testing.T) {
-	g := geometry{chunk: 512, chunks: 4, table: castagnoli}
+	g := geometry{chunk: 512, chunks: 4, table: chunksum.Castagnoli}
 	var pool Pool
 	for _, n := range []int{0, 1, 511, 512, 513, 2048} {
 		k := pool.get(g.dataStart() + g.capacity())

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
@@ -19,7 +18,7 @@ const (
 )
 
 // maxBatch is how many packets are written at once.
-const maxBatch = 8
+const maxBatch = 16
 
 // batch is how many packets are waited for while others are under way.
 func (o *Options) batch() int { return max(1, min(maxBatch, o.Window/4)) }
@@ -126,11 +125,11 @@ func (w *Writer) send(packets [][]byte) error {
 }
 
 // write writes to a pipeline, and does not wait for it longer than its nodes may take.
-func (w *Writer) write(l *line, packets net.Buffers) {
+func (w *Writer) write(l *line, packets [][]byte) {
 	l.sentAt = time.Now()
 	err := l.conn.SetWriteDeadline(l.sentAt.Add(w.writePatience(len(l.nodes))))
 	if err == nil {
-		_, err = packets.WriteTo(l.conn.Conn)
+		err = l.conn.Send(packets)
 	}
 	if err != nil {
 		w.broken(l, err)
@@ -183,7 +182,7 @@ func (w *Writer) beat() {
 	if l == nil || time.Since(l.sentAt) < w.heartbeat() {
 		return
 	}
-	w.write(l, net.Buffers{wire.PacketHeader{Seqno: wire.HeartbeatSeqno}.Append(nil, 0)})
+	w.write(l, [][]byte{wire.PacketHeader{Seqno: wire.HeartbeatSeqno}.Append(nil, 0)})
 }
 
 // begun makes a line the present one.
