@@ -1,7 +1,6 @@
 package blockread
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
@@ -91,7 +90,7 @@ func FuzzStream(f *testing.F) {
 // deliver returns what a stream delivers in pieces, and whether that is all.
 func deliver(t *testing.T, conn net.Conn, piece int) (got []byte, all bool) {
 	s := &stream{
-		conn: &datanode.Conn{Conn: conn, Reader: bufio.NewReaderSize(conn, 16)}, timeout: 5 * time.Second, pos: 100, end: 3000,
+		conn: datanode.NewConn(conn, "node"), timeout: 5 * time.Second, pos: 100, end: 3000,
 		unwatch: func() bool { return true },
 	}
 	if s.begin(&wire.LocatedBlock{B: &wire.ExtendedBlock{PoolId: new(string), BlockId: new(uint64), GenerationStamp: new(uint64)}}, "test") != nil {

@@ -72,7 +72,7 @@ func (d *Dialer) Connect(ctx context.Context, node *wire.DatanodeInfo, token *wi
 	if err != nil {
 		return nil, &NodeError{Node: address, Op: "connect", Err: err}
 	}
-	return newConn(c, address), nil
+	return NewConn(c, address), nil
 }
 
 // NodeError says what went wrong with one DataNode.

@@ -129,7 +129,7 @@ func (w *Writer) write(l *line, packets [][]byte) {
 	l.sentAt = time.Now()
 	err := l.conn.SetWriteDeadline(l.sentAt.Add(w.writePatience(len(l.nodes))))
 	if err == nil {
-		err = l.conn.Send(packets)
+		_, err = l.conn.WriteAll(packets)
 	}
 	if err != nil {
 		w.broken(l, err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/socket"
 	"github.com/hdfsckpt/hdfsckpt/hdfsfs/internal/wire"
 )
 
@@ -87,10 +88,11 @@ func (c *Client) dial(server string, l *link, d *dialing) {
 }
 
 func (c *Client) open(ctx context.Context, server string) (net.Conn, stream, error) {
-	nc, err := c.opts.Dial(ctx, "tcp", server)
+	dialed, err := c.opts.Dial(ctx, "tcp", server)
 	if err != nil {
 		return nil, stream{}, &TransportError{Server: server, Err: withoutContext(err)}
 	}
+	nc := socket.Wrap(dialed)
 	// The end of the context ends a read or write of the negotiation.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	s, err := handshake(ctx, nc, &c.opts, server, c.id)
