@@ -45,12 +45,17 @@ func diff(a, b *Map, updated func(p, q *node, yield func(Change) bool) bool, yie
 	var x, y cursor
 	x.seek(&a.tree, nil)
 	y.seek(&b.tree, nil)
+	var ahead [2]*node // nodes on level 2 below which memory was touched
 	for !x.done() || !y.done() {
 		if !x.done() && !y.done() {
+			if now := [2]*node{x.path[2].node, y.path[2].node}; now != ahead && x.level >= 2 && y.level >= 2 {
+				touchChanged(now[0], now[1])
+				ahead = now
+			}
 			if x.skipShared(&y) {
 				continue
 			}
-			if p, q := x.leaf(), y.leaf(); p != nil && q != nil && sameBlock(p.keys(), q.keys()) {
+			if p, q := x.leaf(), y.leaf(); p != nil && q != nil && p.block == q.block {
 				if !updated(p, q, yield) {
 					return
 				}

@@ -1,6 +1,7 @@
 package ordered
 
 import (
+	"math/bits"
 	"runtime"
 	"unsafe"
 )
@@ -97,4 +98,66 @@ func (n *node) touchValues(from, to int) {
 		}
 	}
 	runtime.KeepAlive(sum)
+}
+
+// leavesAhead bounds how many leaves touchChanged looks at, so that what it brings is still there when it is needed.
+const leavesAhead = 128
+
+// touchChanged brings what a comparison of two nodes on level 2 needs: their children that differ, the leaves of these that differ,
+// and of those keys and fresh values.
+func touchChanged(p, q *node) {
+	var (
+		inner  [maxChildren][2]*node
+		leaves [leavesAhead][2]*node
+		sum    byte
+	)
+	pairs := differing(p, q, inner[:0])
+	for _, pair := range pairs {
+		sum += byte(len(pair[0].refs)) + byte(len(pair[1].refs))
+	}
+	for _, pair := range pairs {
+		for _, n := range pair {
+			for at := 0; at < len(n.refs); at += cacheLine / 8 {
+				sum += byte(uintptr(n.refs[at]))
+			}
+		}
+	}
+	changed := leaves[:0]
+	for _, pair := range pairs {
+		changed = differing(pair[0], pair[1], changed)
+	}
+	for _, pair := range changed {
+		sum += byte(uintptr(pair[0].block)) + byte(uintptr(pair[1].block))
+	}
+	for _, pair := range changed {
+		if n := pair[1]; n.block != nil && len(n.refs) > 0 {
+			sum += *(*byte)(n.block) + byte(uintptr(n.refs[0]))
+		}
+	}
+	for _, pair := range changed {
+		sum += pair[1].touchFresh()
+	}
+	runtime.KeepAlive(sum)
+}
+
+// differing appends pairs of children that stand in the same place of two nodes and are not the same, as far as there is room.
+func differing(p, q *node, pairs [][2]*node) [][2]*node {
+	for i := range min(len(p.refs), len(q.refs)) {
+		if p.refs[i] != q.refs[i] && len(pairs) < cap(pairs) {
+			pairs = append(pairs, [2]*node{p.child(i), q.child(i)})
+		}
+	}
+	return pairs
+}
+
+// touchFresh reads the first key and the first value of those that were put.
+func (n *node) touchFresh() (sum byte) {
+	if n.block == nil || n.fresh == 0 {
+		return 0
+	}
+	i := bits.TrailingZeros32(n.fresh)
+	if i < n.keys().len() {
+		sum = *(*byte)(n.value(i))
+	}
+	return sum
 }
