@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,6 +153,30 @@ func TestANodeThatSendsLittleAtATimeIsNotSilent(t *testing.T) {
 	_, err := f.file(t).ReadAt(p, 0)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(f.content[:len(p)], p))
+	require.EqualValues(t, 1, f.datanodes[0].requests.Load())
+	require.Zero(t, f.datanodes[1].requests.Load())
+}
+
+func TestWhatHasComeIsNotHeldBackWhileANodePauses(t *testing.T) {
+	f := newLargeFake(t, 8<<20, Options{Dialer: datanode.NewDialer(datanode.Options{Timeout: time.Minute})})
+	goOn := make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(letGo)
+	const before = 5<<20 + 100<<10 // it ends below the low-water mark behind what a large read has taken
+	f.datanodes[0].cut = func(sent int) bool {
+		if sent > before {
+			<-goOn
+		}
+		return false
+	}
+	file, begin := f.file(t), time.Now()
+	p := make([]byte, before/(64<<10)*(64<<10))
+	_, err := io.ReadFull(file, p)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(f.content[:len(p)], p))
+	require.Less(t, time.Since(begin), 10*time.Second)
+	time.AfterFunc(togetherFor*3/2, letGo) // longer than several bytes are waited for
+	require.True(t, bytes.Equal(f.content[len(p):], readInPieces(t, file, 1<<20)))
 	require.EqualValues(t, 1, f.datanodes[0].requests.Load())
 	require.Zero(t, f.datanodes[1].requests.Load())
 }

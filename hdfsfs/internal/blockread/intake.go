@@ -17,10 +17,11 @@ type intake struct {
 	raw     syscall.RawConn // nil if bytes can only be read by the connection's Read
 	timeout time.Duration   // how long the node may be silent
 	armed   time.Time       // when the deadline was set
+	span    time.Duration   // for how long; 0 if it has to be set
 
 	owed  int64 // bytes that are certain to come yet, at least
 	level int   // how many bytes wake a wait
-	slow  bool  // so few bytes come within a timeout that each is worth a wake-up
+	slow  bool  // so few bytes come in a while that each is worth a wake-up
 
 	early []byte // what has come and nobody has taken
 	space []byte // for it
@@ -30,10 +31,12 @@ type intake struct {
 	got   int
 	err   error
 	step  func(fd uintptr) bool // once
-	one   [1][]byte
+	// waited: there was nothing to read at first.
+	waited bool
+	one    [1][]byte
 }
 
-// armings is into how many parts a timeout is cut: the deadline is not set again before such a part is over.
+// armings is into how many parts a wait is cut: the deadline is not set again before such a part is over.
 const armings = 16
 
 // begin starts on a connection that waits for an answer.
@@ -76,18 +79,25 @@ func (in *intake) unread(b []byte) {
 	in.early = append(b, in.early...)
 }
 
+// togetherFor is how long more than one byte is waited for. After that any will do: what has come is not held back for long.
+const togetherFor = 250 * time.Millisecond
+
 // arm moves the deadline on.
 func (in *intake) arm() error {
+	span := in.timeout
+	if in.level > 1 {
+		span = min(span, togetherFor)
+	}
 	now := time.Now()
-	if now.Sub(in.armed) < in.timeout/armings {
+	if span == in.span && now.Sub(in.armed) < span/armings {
 		return nil
 	}
-	in.armed = now
-	return in.conn.SetReadDeadline(now.Add(in.timeout))
+	in.armed, in.span = now, span
+	return in.conn.SetReadDeadline(now.Add(span))
 }
 
 // limit changes how long the node may be silent, from now on.
-func (in *intake) limit(timeout time.Duration) { in.timeout, in.armed = timeout, time.Time{} }
+func (in *intake) limit(timeout time.Duration) { in.timeout, in.span = timeout, 0 }
 
 // fill fills parts, one behind the other, and uses the slice up. It waits until must bytes have come, and returns how many are
 // there; fewer than must come with an error.
@@ -162,6 +172,9 @@ func (in *intake) receive(parts [][]byte) (int, error) {
 		err = in.err
 	}
 	in.owed -= int64(in.got)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = in.conn.Failed("read", err)
+	}
 	return in.got, err
 }
 
@@ -180,6 +193,7 @@ func (in *intake) once(fd uintptr) bool {
 			in.err = os.NewSyscallError("readv", err)
 			return true
 		}
+		in.waited = true
 		lower := in.adjust(fd)
 		if in.err = in.arm(); in.err != nil {
 			return true
@@ -190,20 +204,21 @@ func (in *intake) once(fd uintptr) bool {
 	}
 }
 
-// late takes what has come within a timeout although it was not enough for a wake-up. If that is nothing, silence is the error.
+// late is after a wait in which not enough bytes for a wake-up have come: any byte will do now. If some are there already the node
+// is slow. Silence is an error only after the node's timeout.
 func (in *intake) late(silence error) error {
-	in.slow = true
 	if !in.rest() {
 		return silence
 	}
-	var n int
-	var err error
-	if failed := in.raw.Control(func(fd uintptr) { n, err = socket.Read(fd, in.parts) }); failed != nil || err != nil || n == 0 {
-		return silence
+	slow := in.slow
+	in.slow, in.waited = true, false
+	in.span = 0
+	err := in.arm()
+	if err == nil {
+		err = in.raw.Read(in.step)
 	}
-	in.got, in.err = n, nil
-	in.armed = time.Time{}
-	return in.arm()
+	in.slow = slow || err == nil && !in.waited
+	return err
 }
 
 // adjust sets how many bytes wake a wait, and reports whether these are fewer than before: they may be there already.

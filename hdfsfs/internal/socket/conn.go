@@ -55,9 +55,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	c.in.one[0] = nil
 	switch {
 	case err != nil:
-		return 0, c.operation("read", err)
+		return 0, c.Failed("read", err)
 	case c.in.err != nil:
-		return 0, c.operation("read", os.NewSyscallError("readv", c.in.err))
+		return 0, c.Failed("read", os.NewSyscallError("readv", c.in.err))
 	case c.in.got == 0:
 		return 0, io.EOF
 	}
@@ -70,8 +70,8 @@ func (i *inlet) read(fd uintptr) bool {
 	return !errors.Is(i.err, syscall.EAGAIN)
 }
 
-// operation is what the connection itself would say of a failure.
-func (c *Conn) operation(name string, err error) error {
+// Failed is what the connection itself would say of an operation that has failed at its socket.
+func (c *Conn) Failed(name string, err error) error {
 	var raw *net.OpError
 	if errors.As(err, &raw) {
 		err = raw.Err
@@ -100,8 +100,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return c.WriteAll(c.out.one[:])
 }
 
-// WriteAll writes slices, none of them empty, one behind the other, and uses the outer slice up. It waits until all of them are with
-// the system, at most until the deadline for writing, and returns how many bytes are.
+// WriteAll writes slices one behind the other, and uses the outer slice up. It waits until all of them are with the system, and returns
+// how many bytes are. It looks at the deadline for writing only where there is no room for more.
 func (c *Conn) WriteAll(parts [][]byte) (int, error) {
 	if c.Raw == nil {
 		buffers := net.Buffers(parts)
@@ -116,9 +116,9 @@ func (c *Conn) WriteAll(parts [][]byte) (int, error) {
 	c.out.parts = nil
 	switch {
 	case err != nil:
-		return c.out.done, c.operation("write", err)
+		return c.out.done, c.Failed("write", err)
 	case c.out.err != nil:
-		return c.out.done, c.operation("write", os.NewSyscallError("writev", c.out.err))
+		return c.out.done, c.Failed("write", os.NewSyscallError("writev", c.out.err))
 	}
 	return c.out.done, nil
 }

@@ -2,11 +2,13 @@ package socket
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,5 +141,65 @@ func TestReadEndsAtTheDeadlineAndCanGoOn(t *testing.T) {
 		n, err := ours.Read(b)
 		require.NoError(t, err)
 		require.Equal(t, []byte{7}, b[:n])
+	})
+}
+
+func TestCloseAndADeadlineInThePastEndWhatWaits(t *testing.T) {
+	for name, stop := range map[string]func(*Conn){
+		"close":    func(c *Conn) { _ = c.Close() },
+		"deadline": func(c *Conn) { _ = c.SetDeadline(time.Unix(1, 0)) },
+	} {
+		want := map[string]error{"close": net.ErrClosed, "deadline": os.ErrDeadlineExceeded}[name]
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, ours *Conn, _ net.Conn) {
+				time.AfterFunc(20*time.Millisecond, func() { stop(ours) })
+				_, err := ours.Read(make([]byte, 1))
+				if !errors.Is(err, io.ErrClosedPipe) { // that of net.Pipe
+					require.ErrorIs(t, err, want)
+				}
+				require.NotContains(t, err.Error(), "raw")
+			})
+			ours, theirs := tcpPair(t)
+			t.Cleanup(func() { _ = theirs.Close() })
+			c := Wrap(ours)
+			time.AfterFunc(20*time.Millisecond, func() { stop(c) })
+			n, err := c.WriteAll([][]byte{make([]byte, 1<<20), make([]byte, 64<<20), {1}})
+			require.ErrorIs(t, err, want)
+			_ = c.Close()
+			got, err := io.Copy(io.Discard, theirs)
+			require.NoError(t, err)
+			require.EqualValues(t, got, n, "what was counted is not what came")
+		})
+	}
+}
+
+func TestErrorsAreThoseOfTheSystem(t *testing.T) {
+	ours, theirs := tcpPair(t)
+	require.NoError(t, theirs.(*net.TCPConn).SetLinger(0)) //nolint:forcetypeassert // it is
+	require.NoError(t, theirs.Close())                     // resets
+	c := Wrap(ours)
+	t.Cleanup(func() { _ = c.Close() })
+	_, err := c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.ErrorContains(t, err, ours.RemoteAddr().String())
+	_, err = c.Write([]byte{1})
+	require.ErrorIs(t, err, syscall.EPIPE)
+	require.ErrorContains(t, err, ours.RemoteAddr().String())
+	require.NoError(t, c.Close())
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = c.Write([]byte{1})
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestEmptySlicesAreWrittenAsNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, ours *Conn, theirs net.Conn) {
+		go func() {
+			_, _ = ours.WriteAll([][]byte{{}, {1}, {}, {}, {2, 3}, {}})
+			_ = ours.Close()
+		}()
+		got, err := io.ReadAll(theirs)
+		require.NoError(t, err)
+		require.Equal(t, []byte{1, 2, 3}, got)
 	})
 }

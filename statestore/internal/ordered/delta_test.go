@@ -2,6 +2,9 @@ package ordered_test
 
 import (
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,5 +97,92 @@ func TestTouchLeavesEverythingAsItIs(t *testing.T) {
 		m.Touch(keys)
 		require.NoError(t, m.Check(), name)
 		require.Equal(t, 5000, m.Len(), name)
+	}
+}
+
+// history is versions of one line and of a branch, with what they hold.
+type history struct {
+	maps   []*ordered.Map
+	models []map[string]string
+}
+
+func (h *history) edit(from int, change func(put func(i int, value string), remove func(i int))) {
+	e, model := h.maps[from].Edit(), maps.Clone(h.models[from])
+	key := func(i int) string { return fmt.Sprintf("key %05d", i) }
+	change(func(i int, value string) {
+		e.Put([]byte(key(i)), []byte(value))
+		model[key(i)] = value
+	}, func(i int) {
+		e.Remove([]byte(key(i)))
+		delete(model, key(i))
+	})
+	h.maps, h.models = append(h.maps, e.Freeze()), append(h.models, model)
+}
+
+// changes is what a comparison of two models says, in its order.
+func changes(a, b map[string]string) (list []string) {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		old, was := a[key]
+		now, is := b[key]
+		switch {
+		case !was:
+			list = append(list, fmt.Sprint(ordered.Added, key, now))
+		case !is:
+			list = append(list, fmt.Sprint(ordered.Removed, key))
+		case old != now:
+			list = append(list, fmt.Sprint(ordered.Updated, key, now))
+		}
+	}
+	return list
+}
+
+func TestTreesOfAllShapesAreCompared(t *testing.T) {
+	const n = 2 * 8000 // three levels
+	h := history{maps: []*ordered.Map{{}}, models: []map[string]string{{}}}
+	h.edit(0, func(put func(int, string), _ func(int)) { // 1: every second key
+		for i := 0; i < n; i += 2 {
+			put(i, "")
+		}
+	})
+	h.edit(1, func(put func(int, string), _ func(int)) { // 2: overwritten here and there, so that nodes stand where they did
+		for i := 0; i < n; i += 200 {
+			put(i, "other")
+		}
+	})
+	h.edit(2, func(put func(int, string), _ func(int)) { // 3: overwritten and inserted, so that nodes are split
+		for i := 0; i < n; i += 6 {
+			put(i, "another")
+		}
+		for i := 1; i < n/8; i += 2 {
+			put(i, "new")
+		}
+	})
+	h.edit(3, func(_ func(int, string), remove func(int)) { // 4: so little left that the tree is lower
+		for i := range n - 50 {
+			remove(i)
+		}
+	})
+	h.edit(1, func(put func(int, string), remove func(int)) { // 5: a branch, with removals
+		for i := 0; i < n; i += 10 {
+			remove(i)
+		}
+		put(n+1, "behind all")
+	})
+	for i, a := range h.maps {
+		for j, b := range h.maps {
+			for name, compare := range map[string]func(a, b *ordered.Map) iter.Seq[ordered.Change]{"diff": ordered.Diff, "delta": ordered.Delta} {
+				var got []string
+				for c := range compare(a, b) {
+					text := fmt.Sprint(c.Kind, string(c.Key))
+					if c.Kind != ordered.Removed {
+						text = fmt.Sprint(c.Kind, string(c.Key), string(c.New))
+					}
+					got = append(got, text)
+				}
+				require.Equal(t, changes(h.models[i], h.models[j]), got, "%s of %d and %d", name, i, j)
+			}
+		}
 	}
 }

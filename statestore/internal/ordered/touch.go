@@ -150,7 +150,7 @@ func differing(p, q *node, pairs [][2]*node) [][2]*node {
 	return pairs
 }
 
-// touchFresh reads the first key and the first value of those that were put.
+// touchFresh reads the begin of the keys, and of the first value that was put.
 func (n *node) touchFresh() (sum byte) {
 	if n.block == nil || n.fresh == 0 {
 		return 0

@@ -1,3 +1,7 @@
+//go:build linux && !386
+
+// 386 has one call for everything of sockets: it does without.
+
 package socket
 
 import (
