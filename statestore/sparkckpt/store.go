@@ -1,11 +1,13 @@
 package sparkckpt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/hdfsckpt/hdfsckpt/core"
 	"github.com/hdfsckpt/hdfsckpt/statestore"
@@ -27,7 +29,8 @@ type Store struct {
 	c *Checkpoint
 }
 
-// Store lists a store's directory. If that is not there the error is fs.ErrNotExist.
+// Store lists a store's directory. If that is not there the error is fs.ErrNotExist, and so it is for the default store of a
+// partition that has others only: its directory is theirs too.
 func (c *Checkpoint) Store(ctx context.Context, id statestore.StoreID) (*Store, error) {
 	dir, err := statestore.StoreDir(c.StateRoot(), id.Operator, id.Partition, id.Name)
 	if err != nil {
@@ -37,7 +40,16 @@ func (c *Checkpoint) Store(ctx context.Context, id statestore.StoreID) (*Store, 
 		id.Name = statestore.DefaultStore
 	}
 	s := &Store{StoreID: id, Dir: dir, c: c}
-	return s, s.list(ctx)
+	if err := s.list(ctx); err != nil {
+		return s, err
+	}
+	if id.Name == statestore.DefaultStore && len(s.Listing.Versions)+len(s.Rocks.Versions) == 0 {
+		o, _ := c.operator(ctx, id.Operator) // what is wrong with it says Operators
+		if names, err := c.storeNames(ctx, o, dir); err != nil || !slices.Contains(names, id.Name) {
+			return s, core.PathError("open", dir, cmp.Or(err, fmt.Errorf("%w: the partition has the stores %s", fs.ErrNotExist, strings.Join(names, ", "))))
+		}
+	}
+	return s, nil
 }
 
 // list looks at the directory again.

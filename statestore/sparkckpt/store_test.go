@@ -482,6 +482,17 @@ func TestADirectoryWithoutStateIsNoCheckpoint(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrInvalid)
 }
 
+func TestTheDefaultStoreOfAPartitionThatHasOthersOnlyIsNotThere(t *testing.T) {
+	c := open(t, golden(t, "generated", "query-join-inner-hdfs-lz4"))
+	for _, name := range []string{"", statestore.DefaultStore} {
+		_, err := c.Store(t.Context(), statestore.StoreID{Name: name})
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, "left-keyToNumValues")
+	}
+	_, err := c.Store(t.Context(), statestore.StoreID{Name: "left-keyToNumValues"})
+	require.NoError(t, err)
+}
+
 func TestStoresThatTheMetadataNamesAndAreNotThereAreMissing(t *testing.T) {
 	for name, want := range map[string]int{"query-join-inner-hdfs-lz4": 0, "query-limit-hdfs-lz4": 0} {
 		c := open(t, golden(t, "generated", name))

@@ -47,6 +47,8 @@ type storeWork struct {
 	lost []error
 	// options beside those that the files ask for.
 	options statestore.Options
+	// begun: something may have been changed.
+	begun bool
 }
 
 // planner plans the work on a store, without changing anything.
@@ -242,7 +244,10 @@ func doAll(ctx context.Context, fsys core.FileSystem, c *sparkckpt.Checkpoint, w
 		default:
 			w.result.Status = report.WorkDone
 			if err := doOne(ctx, fsys, c, w, opts); err != nil {
-				w.result.Status = report.WorkFailed
+				w.result.Status = report.WorkRefused
+				if w.begun {
+					w.result.Status = report.WorkFailed
+				}
 				problems = append(problems, err)
 			}
 		}
@@ -278,6 +283,7 @@ func doOne(ctx context.Context, fsys core.FileSystem, c *sparkckpt.Checkpoint, w
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	w.begun = true
 	return w.do(ctx, s)
 }
 
