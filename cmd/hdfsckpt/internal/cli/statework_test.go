@@ -139,6 +139,11 @@ func TestWritingVerbsEndIfAQueryWorksMeanwhile(t *testing.T) {
 			got := r.state("compact", "--retain", "2", "--yes")
 			require.Equal(t, 1, got.code)
 			require.Contains(t, got.stderr, "has changed since the work began: a query uses the checkpoint")
+			status := report.WorkFailed
+			if what == "between plan and work" {
+				status = report.WorkRefused
+			}
+			require.Contains(t, got.stdout, ": "+string(status)+"\n")
 			require.Contains(t, got.stderr, c.write)
 			require.Equal(t, what == "before the clean-up", slices.Contains(r.names(), "7.snapshot"))
 			require.Contains(t, r.names(), "2.delta")
