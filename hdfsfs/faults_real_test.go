@@ -146,13 +146,18 @@ func putUntilItWorks(t *testing.T, ctx context.Context, f *FS, name string, cont
 	}
 }
 
-// checkDataNodeHang: nothing waits longer than DataTimeout and what the NameNode needs.
+// checkDataNodeHang: nothing waits longer than DataTimeout and what the NameNode needs; a writer of the library, which cannot tell
+// whether an acknowledgement is due, also until the next heartbeat.
 func checkDataNodeHang(t *testing.T, c *testenv.Cluster, f *FS, dir string, content []byte) {
 	before := ""
 	within(t, patience, func(ctx context.Context) { before = putUntilItWorks(t, ctx, f, dir+"/before-hang", content) })
+	limit := 30 * time.Second
+	if _, ok := f.client.(*native); !ok {
+		limit += heartbeat
+	}
 	for _, node := range []string{"dn1", "dn2"} {
 		name := dir + "/hung-" + node
-		took := within(t, 30*time.Second, func(ctx context.Context) {
+		took := within(t, limit, func(ctx context.Context) {
 			err := writeSlowly(ctx, f, name, content, func() { require.NoError(t, c.Stop(t.Context(), node)) })
 			if err != nil {
 				require.ErrorIs(t, err, core.ErrUnavailable)
